@@ -1,0 +1,32 @@
+"""The errors that Bellwether raises on purpose: one clear line each, saying what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class BellwetherError(Exception):
+    """Base of every error that Bellwether raises on purpose."""
+
+
+class InputError(BellwetherError, ValueError):
+    """What the user gave cannot work; the message says what to change."""
+
+
+class WireError(BellwetherError):
+    """Bytes that are no message: truncated, corrupt, or of another schema."""
+
+
+class ClientFailed(BellwetherError):
+    """A client's work raised; the cause is chained."""
+
+
+class Diverged(BellwetherError):
+    """A number that is not finite appeared in an update or a model."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is not in a catalogue, with the closest names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names)}"
+    return InputError(f"unknown {kind} {name!r}; {hint}")
