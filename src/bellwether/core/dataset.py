@@ -21,7 +21,8 @@ class Samples(NamedTuple):
     targets: Tensor
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
+        """n, the number of samples."""
         return len(self.targets)
 
     @property

@@ -1,0 +1,75 @@
+"""What a model can do: loss and accuracy on samples that nobody trains on."""
+
+import torch
+from torch import Tensor
+
+from bellwether.core.dataset import Samples
+from bellwether.core.errors import InputError
+from bellwether.core.vector import Vector
+from bellwether.core.workspace import Workspace, pieces
+
+CHUNK = 500
+
+
+def evaluate(space: Workspace, data: Samples, x: Vector, buffers: Vector) -> dict[str, float]:
+    """Mean loss and, for class labels, accuracy of the model x."""
+    space.load(x, buffers)
+    space.module.eval()
+    loss = torch.zeros((), dtype=torch.float64, device=space.device)
+    right = torch.zeros((), dtype=torch.int64, device=space.device)
+    with torch.no_grad():
+        for piece in pieces(data, CHUNK):
+            piece = space.admit(piece)
+            outputs = space.module(piece.inputs)
+            loss += space.loss(outputs, piece.targets).double() * piece.size
+            if data.labelled:
+                right += (predictions(outputs, piece.targets) == piece.targets).sum()
+    metrics = {"loss": loss.item() / data.size}
+    if data.labelled:
+        metrics["accuracy"] = right.item() / data.targets.numel()
+    return metrics
+
+
+def predictions(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The classes that outputs name: the largest of several, or the sign of one."""
+    if outputs.shape == targets.shape:
+        return (outputs > 0).to(targets.dtype)
+    if outputs.ndim > 1 and outputs.shape[1] == 1:
+        return (outputs.reshape(targets.shape) > 0).to(targets.dtype)
+    return outputs.argmax(dim=1)
+
+
+def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
+    """Raise `InputError` unless the model takes the inputs and its outputs suit the targets."""
+    sample = space.admit(Samples(data.inputs[:2], data.targets[:2]))
+    space.module.eval()
+    with torch.no_grad():
+        try:
+            outputs = space.module(sample.inputs)
+        except Exception as error:
+            shape = tuple(data.inputs.shape[1:])
+            raise InputError(
+                f"the model cannot take inputs of shape {shape} and type {data.inputs.dtype}:"
+                f" {_first_line(error)}"
+            ) from error
+        width = outputs.shape[1] if outputs.ndim > 1 else 1
+        if data.labelled and classes is not None and 1 < width < classes:
+            raise InputError(
+                f"labels go up to {classes - 1} but the model has {width} outputs;"
+                f" give it {classes}"
+            )
+        try:
+            loss = space.loss(outputs, sample.targets)
+        except Exception as error:
+            raise InputError(
+                f"the loss cannot compare outputs of shape {tuple(outputs.shape)} with targets of"
+                f" shape {tuple(sample.targets.shape)}: {_first_line(error)}"
+            ) from error
+    if loss.numel() != 1:
+        raise InputError(
+            f"the loss must be one number, the mean over the batch, not shape {tuple(loss.shape)}"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

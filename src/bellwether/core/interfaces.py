@@ -1,0 +1,54 @@
+"""What the core asks of the other rooms: data, cohorts and places to run."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from bellwether.core.dataset import Samples
+
+if TYPE_CHECKING:
+    from bellwether.core.tasks import Exchange, Outcome, Workplace
+
+
+class Federation(Protocol):
+    """Who holds what. `bellwether.federation.Federation` is the one implementation."""
+
+    @property
+    def population(self) -> int:
+        """How many clients there are; their ids are 0 .. population-1."""
+
+    @property
+    def test(self) -> Samples | None:
+        """Samples that nobody trains on."""
+
+    @property
+    def has_server_data(self) -> bool:
+        """Whether `server` can be asked."""
+
+    def client(self, client: int) -> Samples:
+        """What this client holds."""
+
+    def server(self, round: int) -> Samples:
+        """What the server holds in this round (from 1)."""
+
+
+class Participation(Protocol):
+    """Who comes. Implementations are in `bellwether.federation.participation`."""
+
+    def check(self, population: int) -> None:
+        """Raise `InputError` when such cohorts cannot be drawn from so many clients."""
+
+    def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
+        """The clients of the round's exchange, in the order of their positions."""
+
+
+class Engine(Protocol):
+    """Where clients run. Implementations are in `bellwether.engines`."""
+
+    def start(self, workplace: "Workplace") -> None:
+        """Get ready to run clients of one training run."""
+
+    def run(self, exchange: "Exchange") -> "Iterator[Outcome]":
+        """Start every task of the exchange; yield the outcomes in cohort order."""
+
+    def stop(self) -> None:
+        """Leave nothing behind."""

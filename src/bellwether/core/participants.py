@@ -1,0 +1,138 @@
+"""The two kinds of participants that a method sees: a client and the server."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellwether.core import streams
+from bellwether.core.dataset import Samples
+from bellwether.core.errors import InputError
+from bellwether.core.interfaces import Federation
+from bellwether.core.sgd import SGD, Correction, Descent, batches, descend
+from bellwether.core.vector import Vector
+from bellwether.core.workspace import Workspace
+
+
+class Participant:
+    """Somebody who holds data and can compute on it, in one task.
+
+    `buffers` starts as the global model's and follows this participant's descents.
+    """
+
+    def __init__(
+        self, space: Workspace, buffers: Vector, chunk: int | None, seed: int, *address: int
+    ) -> None:
+        self.buffers = buffers
+        self._space = space
+        self._chunk = chunk
+        self._seed = seed
+        self._address = address
+        self._descents = 0
+        self._passes = 0
+
+    @cached_property
+    def data(self) -> Samples:
+        """What this participant holds, on the device that computes."""
+        raise NotImplementedError
+
+    @property
+    def samples(self) -> int:
+        """n, how many samples this participant holds."""
+        return self.data.size
+
+    def steps(self, sgd: SGD) -> int:
+        """K, how many steps this descent takes here."""
+        return sgd.local_steps(self.samples)
+
+    def gradient(self, x: Vector, batch_of: SGD | None = None) -> Vector:
+        """grad f(x) over all data, or over the first mini-batch of the coming descent.
+
+        Taken in training mode, in chunks of the batch size; statistics are not kept.
+        """
+        self._prepare(x)
+        if batch_of is None:
+            return self._space.mean_gradient(self.data, self._chunk)
+        first = next(batches(self.data, batch_of, self._order()), None)
+        if first is None:
+            raise InputError("a mini-batch gradient needs a descent of at least one step")
+        return self._space.mean_gradient(first, None)
+
+    def descend(self, x: Vector, sgd: SGD, correction: Correction | None = None) -> Descent:
+        """Take `sgd`'s steps from x; `correction` is added to each step's gradient."""
+        self._prepare(x)
+        rate = sgd.rate(self._address[0])
+        steps = descend(self._space, self.data, sgd, rate, self._order(), correction)
+        self._descents += 1
+        self.buffers = self._space.read_buffers()
+        return Descent(x, self._space.parameters.clone(), steps, rate)
+
+    def _order(self) -> int:
+        return streams.key(self._seed, "batches", *self._address, self._descents)
+
+    def _prepare(self, x: Vector) -> None:
+        self._space.load(x, self.buffers)
+        streams.seed_torch(self._seed, "noise", *self._address, self._passes)
+        self._passes += 1
+
+
+class Client(Participant):
+    """A client at work on one task; the address is (round, exchange, id)."""
+
+    memory: Any
+    """What the client keeps between its rounds, if its method declares it; assign to change."""
+    position: int
+    """Its place in the cohort, from 0."""
+
+    def __init__(
+        self,
+        space: Workspace,
+        buffers: Vector,
+        chunk: int | None,
+        seed: int,
+        *address: int,
+        data: Samples,
+        memory: Any,
+        position: int,
+    ) -> None:
+        super().__init__(space, buffers, chunk, seed, *address)
+        self.data = space.admit(data)
+        self.memory = memory
+        self.position = position
+
+
+class Server(Participant):
+    """The server in one round: it holds a little data and it learns too."""
+
+    def __init__(
+        self,
+        space: Workspace,
+        buffers: Vector,
+        chunk: int | None,
+        seed: int,
+        round: int,
+        federation: Federation,
+    ) -> None:
+        super().__init__(space, buffers, chunk, seed, round, 0, streams.SERVER)
+        self._federation = federation
+
+    @cached_property
+    def data(self) -> Samples:
+        if not self._federation.has_server_data:
+            raise InputError(
+                "this method needs data at the server and the federation has none; give"
+                " federate(..., server=server_data.Sample(samples=100)) or"
+                " Federation.from_arrays(..., server=(X, y))"
+            )
+        return self._space.admit(self._federation.server(self._address[0]))
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The stream for a method's own draws in this round."""
+        return streams.generator(self._seed, "method", self._address[0])
+
+    def descend(self, x: Vector, sgd: SGD, correction: Correction | None = None) -> Descent:
+        """As every participant; without steps or at rate 0 nothing happens, no data is read."""
+        if sgd.steps == 0 or sgd.epochs == 0 or sgd.lr == 0:
+            return Descent(x, x, 0, sgd.rate(self._address[0]))
+        return super().descend(x, sgd, correction)

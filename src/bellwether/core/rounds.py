@@ -1,0 +1,168 @@
+"""The round: draws the cohort, opens the door to the clients, counts, records."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from bellwether.core import wire
+from bellwether.core.algorithm import Algorithm, Replies, Reply, State, side
+from bellwether.core.errors import Diverged, InputError
+from bellwether.core.interfaces import Engine, Federation, Participation
+from bellwether.core.participants import Client, Server
+from bellwether.core.records import RoundRecord
+from bellwether.core.sgd import SGD
+from bellwether.core.tasks import Exchange, Outcome, vectors
+from bellwether.core.vector import Vector
+from bellwether.core.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays the same in every round of a training run."""
+
+    algorithm: Algorithm
+    federation: Federation
+    participation: Participation
+    engine: Engine
+    space: Workspace
+    """Where the server computes."""
+    seed: int
+    stop_on_divergence: bool = True
+
+    def server(self, round: int, buffers: Vector) -> Server:
+        """The server at the beginning of a round; round 0 is before the first."""
+        chunk = _batch_size(side(self.algorithm, "server"))
+        return Server(self.space, buffers, chunk, self.seed, round, self.federation)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Everything that a run carries from round to round: enough to go on from here."""
+
+    round: int
+    state: State
+    buffers: Vector
+    memories: dict[int, Any] = field(default_factory=dict)
+
+
+def begin(setting: Setting) -> Progress:
+    """Before the first round; the model is the one that the workspace holds."""
+    buffers = setting.space.read_buffers()
+    server = setting.server(0, buffers)
+    state = setting.algorithm.start(setting.space.parameters.clone(), server)
+    return Progress(0, state, server.buffers)
+
+
+def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
+    """One round."""
+    started = time.perf_counter()
+    number = before.round + 1
+    server = setting.server(number, before.buffers)
+    clients = _Cohorts(setting, number, server, dict(before.memories))
+    state = setting.algorithm.round(before.state, clients, server)
+    clients.finish()
+    if not isinstance(state, State):
+        raise InputError(
+            f"{type(setting.algorithm).__name__}.round must return a State,"
+            f" not {type(state).__name__}"
+        )
+    if setting.stop_on_divergence and not _finite(state.model):
+        raise Diverged(
+            f"round {number}, server: the model is not finite although every reply was;"
+            f" {_hint(side(setting.algorithm, 'server'), 'server')}"
+        )
+    record = RoundRecord(
+        round=number,
+        cohort=tuple(clients.asked),
+        bytes_down=clients.bytes_down,
+        bytes_up=clients.bytes_up,
+        seconds=time.perf_counter() - started,
+        model=state.model,
+    )
+    return Progress(number, state, server.buffers, clients.memories), record
+
+
+class _Cohorts:
+    """The door to the clients in one round (`core.algorithm.Clients`)."""
+
+    def __init__(
+        self, setting: Setting, round: int, server: Server, memories: dict[int, Any]
+    ) -> None:
+        self.population = setting.federation.population
+        self.asked: list[int] = []
+        self.bytes_down = 0
+        self.bytes_up = 0
+        self.memories = memories
+        self._setting = setting
+        self._round = round
+        self._server = server
+        self._buffers = server.buffers
+        self._open: list[Iterator[Reply[Any]]] = []
+
+    def run(self, local: Callable[[Client, Any], Any], sent: Any) -> Replies[Any]:
+        setting = self._setting
+        number = len(self._open)
+        cohort = tuple(
+            setting.participation.cohort(self.population, setting.seed, self._round, number)
+        )
+        exchange = Exchange(
+            round=self._round,
+            exchange=number,
+            local=local,
+            sent=sent,
+            buffers=self._buffers,
+            cohort=cohort,
+            chunk=_batch_size(side(setting.algorithm, "client")),
+            memory=setting.algorithm.memory,
+            memories={c: self.memories[c] for c in cohort if c in self.memories},
+        )
+        self.asked.extend(cohort)
+        self.bytes_down += len(cohort) * (wire.size(sent) + wire.tensor_size(self._buffers))
+        replies = self._accept(setting.engine.run(exchange))
+        self._open.append(replies)
+        return Replies(cohort, replies)
+
+    def finish(self) -> None:
+        """Take in what the method did not read, so that nothing depends on its reading."""
+        for replies in self._open:
+            for _ in replies:
+                pass
+
+    def _accept(self, outcomes: Iterator[Outcome]) -> Iterator[Reply[Any]]:
+        total, count = torch.zeros_like(self._buffers), 0
+        for outcome in outcomes:
+            self._check(outcome)
+            self.bytes_up += wire.size(outcome.upload) + wire.tensor_size(outcome.buffers)
+            if outcome.memory is not None:
+                self.memories[outcome.client] = outcome.memory
+            total += outcome.buffers
+            count += 1
+            yield Reply(outcome.upload, outcome.client, outcome.position, outcome.samples)
+        if count:
+            self._server.buffers = total / count
+
+    def _check(self, outcome: Outcome) -> None:
+        if not self._setting.stop_on_divergence:
+            return
+        for name, vector in vectors(outcome.upload).items():
+            if not _finite(vector):
+                raise Diverged(
+                    f"round {self._round}, client {outcome.client}: {name} is not finite;"
+                    f" {_hint(side(self._setting.algorithm, 'client'), 'client')}"
+                )
+
+
+def _finite(vector: Vector) -> bool:
+    return bool(torch.isfinite(vector.sum()))  # one NaN or Inf makes the sum so
+
+
+def _hint(sgd: SGD | None, name: str) -> str:
+    rate = f" (lr is {sgd.lr:g})" if sgd else ""
+    return f"lower the {name}'s learning rate{rate}, or go on with stop_on_divergence=False"
+
+
+def _batch_size(sgd: SGD | None) -> int | None:
+    return sgd.batch_size if sgd else None

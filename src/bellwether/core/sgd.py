@@ -1,0 +1,157 @@
+"""How a participant descends: the settings, the mini-batches and the one local loop."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from bellwether.core.dataset import Samples
+from bellwether.core.errors import InputError
+from bellwether.core.streams import permutation
+from bellwether.core.vector import Vector
+from bellwether.core.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent: y <- y - rate (g(y; batch) + weight_decay y + correction).
+
+    Give exactly one of `epochs` and `steps`. An epoch has ceil(n / batch_size) steps, the last
+    batch may be short; `batch_size=None` takes all n samples in every step. In round t = 0, 1, ...
+    the rate is min(lr, max(lr decay^t, min_lr)).
+    """
+
+    lr: float
+    epochs: int | None = None
+    steps: int | None = None
+    batch_size: int | None = None
+    decay: float = 1.0
+    min_lr: float = 0.0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "min_lr", "weight_decay"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise InputError(
+                    f"SGD({name}={getattr(self, name)}): must be a finite number, 0 or more"
+                )
+        if not 0 < self.decay <= 1:
+            raise InputError(f"SGD(decay={self.decay}): must be above 0 and at most 1")
+        if (self.epochs is None) == (self.steps is None):
+            given = "neither" if self.epochs is None else "both"
+            raise InputError(f"SGD needs exactly one of epochs and steps, got {given}")
+        for name, least in (("epochs", 0), ("steps", 0), ("batch_size", 1)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise InputError(f"SGD({name}={value!r}): must be a whole number, at least {least}")
+
+    def rate(self, round: int) -> float:
+        """The learning rate of a round, counted from 1."""
+        return min(self.lr, max(self.lr * self.decay ** (round - 1), self.min_lr))
+
+    def local_steps(self, samples: int) -> int:
+        """K, the steps that a participant with so many samples takes."""
+        if self.steps is not None:
+            return self.steps
+        assert self.epochs is not None
+        return self.epochs * math.ceil(samples / (self.batch_size or samples))
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a participant's descent began and ended, and how it went."""
+
+    start: Vector
+    end: Vector
+    steps: int
+    lr: float
+
+    @cached_property
+    def change(self) -> Vector:
+        """Delta = end - start."""
+        return self.end - self.start
+
+    @property
+    def travel(self) -> float:
+        """steps x rate: how far the model went along its mean direction."""
+        return self.steps * self.lr
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A mini-batch as a correction function sees it."""
+
+    space: Workspace
+    samples: Samples
+    random: tuple[Tensor, ...]
+
+    def gradient(self, x: Vector) -> Vector:
+        """g(x; this batch), with the random state (dropout masks) that the step will use."""
+        set_random_state(self.random)
+        with self.space.uncommitted():
+            self.space.parameters.copy_(x)
+            self.space.backward(self.samples)
+            return self.space.gradient.clone()
+
+
+Correction = Vector | Callable[[Vector, Batch], Vector]
+"""Added to every step's gradient: a constant vector, or a function of (y, batch)."""
+
+
+def batches(data: Samples, sgd: SGD, stream: int) -> Iterator[Samples]:
+    """The mini-batches of one local pass; each epoch has its own order from the stream."""
+    left = sgd.local_steps(data.size)
+    if sgd.batch_size is None or sgd.batch_size >= data.size:
+        yield from (data for _ in range(left))
+        return
+    epoch = 0
+    while left > 0:
+        order = permutation(stream, epoch, data.size).to(data.inputs.device)
+        for indices in order.split(sgd.batch_size)[:left]:
+            yield data.take(indices)
+            left -= 1
+        epoch += 1
+
+
+def descend(
+    space: Workspace,
+    data: Samples,
+    sgd: SGD,
+    rate: float,
+    stream: int,
+    correction: Correction | None = None,
+) -> int:
+    """The one local loop: move the loaded model down; return K, the steps taken."""
+    y, g = space.parameters, space.gradient
+    steps = 0
+    for batch in batches(data, sgd, stream):
+        if callable(correction):
+            random = random_state()
+            push: Vector | None = correction(y.clone(), Batch(space, batch, random))
+            set_random_state(random)
+        else:
+            push = correction
+        space.backward(batch)
+        if sgd.weight_decay:
+            g.add_(y, alpha=sgd.weight_decay)
+        if push is not None:
+            g.add_(push)
+        y.add_(g, alpha=-rate)
+        steps += 1
+    return steps
+
+
+def random_state() -> tuple[Tensor, ...]:
+    """The state of torch's default generators."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return (torch.default_generator.get_state(), *cuda)
+
+
+def set_random_state(state: tuple[Tensor, ...]) -> None:
+    """Put torch's default generators back."""
+    torch.default_generator.set_state(state[0])
+    if len(state) > 1:
+        torch.cuda.set_rng_state_all(list(state[1:]))

@@ -1,0 +1,117 @@
+"""One client's work in one exchange: what an engine is given and what it gives back."""
+
+import dataclasses
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bellwether.core.errors import BellwetherError, ClientFailed, InputError
+from bellwether.core.interfaces import Federation
+from bellwether.core.participants import Client
+from bellwether.core.vector import Vector
+from bellwether.core.workspace import Loss, Workspace
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What stays the same for all tasks of a training run."""
+
+    module: nn.Module
+    loss: Loss
+    federation: Federation
+    seed: int
+    device: torch.device
+
+    def workspace(self) -> Workspace:
+        """A private place to compute, for one worker."""
+        return Workspace(self.module, self.loss, self.device)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One call of `clients.run`: the same message to every client of a cohort."""
+
+    round: int
+    exchange: int
+    """Which of the round's exchanges, from 0."""
+    local: Callable[[Client, Any], Any]
+    sent: Any
+    buffers: Vector
+    cohort: tuple[int, ...]
+    chunk: int | None
+    memory: type[Any] | None
+    memories: Mapping[int, Any]
+    """What the clients of this cohort keep; a client that is missing starts from zero."""
+    versions: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "versions", versions(self.sent))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one task."""
+
+    client: int
+    position: int
+    upload: Any
+    buffers: Vector
+    memory: Any
+    samples: int
+
+
+def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position: int) -> Outcome:
+    """Run one client's `local`; it depends on the arguments alone, not on what ran before."""
+    identity = exchange.cohort[position]
+    where = f"client {identity}, round {exchange.round}"
+    data = workplace.federation.client(identity)
+    memory = exchange.memories.get(identity)
+    if memory is None and exchange.memory is not None:
+        zero = torch.zeros_like(space.parameters)
+        memory = exchange.memory(*(zero.clone() for _ in dataclasses.fields(exchange.memory)))
+    client = Client(
+        space,
+        exchange.buffers,
+        exchange.chunk,
+        workplace.seed,
+        exchange.round,
+        exchange.exchange,
+        identity,
+        data=data,
+        memory=memory,
+        position=position,
+    )
+    try:
+        upload = exchange.local(client, exchange.sent)
+    except BellwetherError:
+        raise
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        raise ClientFailed(
+            f"{where}: {type(error).__name__}: {error} ({line.filename}:{line.lineno})"
+        ) from error
+    if versions(exchange.sent) != exchange.versions:
+        raise InputError(
+            f"{where}: what was sent was changed in place; `local` must leave `sent` as it is"
+            " (write y = y + v, not y += v)"
+        )
+    if not dataclasses.is_dataclass(upload):
+        raise InputError(
+            f"{where}: `local` must return a dataclass such as Upload, not {type(upload).__name__}"
+        )
+    return Outcome(identity, position, upload, client.buffers, client.memory, client.samples)
+
+
+def vectors(message: Any) -> dict[str, Tensor]:
+    """The fields of a message that are vectors."""
+    values = {f.name: getattr(message, f.name) for f in dataclasses.fields(message)}
+    return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
+def versions(message: Any) -> tuple[int, ...]:
+    """How often each vector was written to; unequal once somebody changed one in place."""
+    return tuple(vector._version for vector in vectors(message).values())

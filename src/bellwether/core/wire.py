@@ -1,0 +1,172 @@
+"""Dataclass fields <-> bytes: what a message is on a network, and exactly how long it is.
+
+    message: magic "BW", version, count; count times (index of the field, value); CRC-32
+    value:   kind, then its payload; a vector is dtype, rank, sizes, raw little-endian numbers
+
+Fields that still have their default are not sent. Nothing is ever unpickled.
+"""
+
+import dataclasses
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from bellwether.core.errors import WireError
+
+T = TypeVar("T")
+
+_HEAD = b"BW\x01"
+_DTYPES = [
+    torch.float32, torch.float64, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+]  # fmt: skip
+_CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
+_MAX_RANK = 8
+
+
+def size(message: Any) -> int:
+    """How many bytes `encode` makes of the message, without making them."""
+    return len(_HEAD) + 1 + sum(1 + _size(v) for _, v in _sent(message)) + 4
+
+
+def tensor_size(tensor: Tensor) -> int:
+    """How many bytes a vector takes within a message; none if it is empty."""
+    return _size(tensor) if tensor.numel() else 0
+
+
+def encode(message: Any) -> bytes:
+    """The fields of a dataclass as bytes."""
+    fields = list(_sent(message))
+    body = b"".join([_HEAD, bytes([len(fields)]), *(bytes([i]) + _encode(v) for i, v in fields)])
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def decode(schema: type[T], data: bytes) -> T:
+    """The message of this dataclass that the bytes hold, or `WireError`."""
+    if len(data) < len(_HEAD) + 5 or data[: len(_HEAD)] != _HEAD:
+        raise WireError(f"these {len(data)} bytes are no message of this version")
+    body, (checksum,) = data[:-4], struct.unpack("<I", data[-4:])
+    if zlib.crc32(body) != checksum:
+        raise WireError(f"a {schema.__name__} of {len(data)} bytes is truncated or corrupt")
+    reader = _Reader(body, len(_HEAD))
+    names = [f.name for f in dataclasses.fields(schema)]  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for _ in range(reader.byte()):
+        index = reader.byte()
+        if index >= len(names) or names[index] in values:
+            raise WireError(f"the message is no {schema.__name__}: unexpected field {index}")
+        values[names[index]] = reader.value()
+    if reader.left:
+        raise WireError(f"{reader.left} bytes too many in a {schema.__name__}")
+    try:
+        return schema(**values)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"the message is no {schema.__name__}: {error}") from None
+
+
+def _sent(message: Any) -> Iterator[tuple[int, Any]]:
+    for index, field in enumerate(dataclasses.fields(message)):
+        value = getattr(message, field.name)
+        default = field.default
+        if isinstance(value, Tensor):
+            if value.numel() == 0 and isinstance(default, Tensor):
+                continue
+        elif type(value) is type(default) and value == default:
+            continue
+        yield index, value
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, Tensor):
+        return 3 + 8 * value.ndim + value.numel() * value.element_size()
+    if isinstance(value, tuple | list):
+        return 5 + sum(_size(v) for v in value)
+    return len(_encode(value))
+
+
+def _encode(value: Any) -> bytes:
+    match value:
+        case Tensor():
+            if value.dtype not in _CODES:
+                raise WireError(f"a message cannot hold numbers of type {value.dtype}")
+            flat = value.detach().cpu().contiguous().reshape(-1)
+            head = struct.pack(
+                f"<cBB{value.ndim}Q", b"v", _CODES[value.dtype], value.ndim, *value.shape
+            )
+            return head + flat.view(torch.uint8).numpy().tobytes()
+        case None:
+            return b"n"
+        case bool():
+            return b"b" + bytes([value])
+        case int():
+            return b"i" + struct.pack("<q", value)
+        case float():
+            return b"f" + struct.pack("<d", value)
+        case str():
+            text = value.encode()
+            return b"s" + struct.pack("<I", len(text)) + text
+        case tuple() | list():
+            return b"t" + struct.pack("<I", len(value)) + b"".join(_encode(v) for v in value)
+    raise WireError(
+        f"a message holds vectors, numbers, text and tuples of them, no {type(value).__name__}"
+    )
+
+
+class _Reader:
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self._position = position
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._position
+
+    def take(self, count: int) -> bytes:
+        if count > self.left:
+            raise WireError(f"the message ends {count - self.left} bytes too early")
+        start = self._position
+        self._position += count
+        return self._data[start : self._position]
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def number(self, code: str) -> Any:
+        return struct.unpack("<" + code, self.take(struct.calcsize("<" + code)))[0]
+
+    def value(self) -> Any:
+        match self.take(1):
+            case b"v":
+                return self._vector()
+            case b"n":
+                return None
+            case b"b":
+                return bool(self.byte())
+            case b"i":
+                return self.number("q")
+            case b"f":
+                return self.number("d")
+            case b"s":
+                try:
+                    return self.take(self.number("I")).decode()
+                except UnicodeDecodeError:
+                    raise WireError("the message holds text that is no UTF-8") from None
+            case b"t":
+                return tuple(self.value() for _ in range(self.number("I")))
+            case kind:
+                raise WireError(f"the message holds a value of unknown kind {kind!r}")
+
+    def _vector(self) -> Tensor:
+        code, rank = self.byte(), self.byte()
+        if code >= len(_DTYPES) or rank > _MAX_RANK:
+            raise WireError(f"the message holds a vector of unknown type {code} or rank {rank}")
+        shape = [self.number("Q") for _ in range(rank)]
+        raw = self.take(math.prod(shape) * _DTYPES[code].itemsize)
+        if not raw:
+            return torch.empty(shape, dtype=_DTYPES[code])
+        return torch.frombuffer(bytearray(raw), dtype=_DTYPES[code]).reshape(shape)

@@ -1,0 +1,76 @@
+"""Where one task computes: a private module as vectors, and the loss."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bellwether.core.dataset import Samples
+from bellwether.core.vector import FlatModule, Vector
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""(outputs, targets) -> their mean loss, a scalar."""
+
+CHUNK = 4096
+"""The most samples that go through the model at once when no batch size is given."""
+
+
+def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Mean squared error; outputs of shape [n, 1] meet targets of shape [n]."""
+    return functional.mse_loss(outputs.reshape(targets.shape), targets)
+
+
+def default_loss(data: Samples) -> Loss:
+    """Cross-entropy for class labels, squared error for values."""
+    return functional.cross_entropy if data.labelled else squared_error
+
+
+class Workspace(FlatModule):
+    """A flat module with its loss: f(x; batch) and its gradient."""
+
+    def __init__(self, module: nn.Module, loss: Loss, device: torch.device | str = "cpu") -> None:
+        super().__init__(module, device)
+        self.loss = loss
+
+    def admit(self, data: Samples) -> Samples:
+        """The samples on this device, floating values in the model's precision."""
+        return Samples(*(self._admit(t) for t in data))
+
+    def backward(self, batch: Samples) -> None:
+        """Set `gradient` to that of the mean loss over the batch.
+
+        More than `CHUNK` samples are taken in pieces, weighted by their sizes.
+        """
+        self.gradient.zero_()
+        if not self.size:
+            return
+        for piece in pieces(batch, CHUNK):
+            loss = self.loss(self.module(piece.inputs), piece.targets)
+            if piece.size != batch.size:
+                loss = loss * (piece.size / batch.size)
+            loss.backward()
+
+    def mean_gradient(self, data: Samples, chunk: int | None) -> Vector:
+        """The gradient of the mean loss over all data, in chunks; memory is one chunk's."""
+        if chunk is None or chunk >= data.size:
+            self.backward(data)
+            return self.gradient.clone()
+        total = torch.zeros_like(self.gradient)
+        for piece in pieces(data, chunk):
+            self.backward(piece)
+            total.add_(self.gradient, alpha=piece.size / data.size)
+        return total
+
+    def _admit(self, tensor: Tensor) -> Tensor:
+        dtype = self.dtype if tensor.is_floating_point() else tensor.dtype
+        return tensor.to(device=self.device, dtype=dtype)
+
+
+def pieces(data: Samples, size: int) -> Iterator[Samples]:
+    """The samples in order, at most `size` at a time."""
+    if data.size <= size:
+        yield data
+    else:
+        for x, y in zip(data.inputs.split(size), data.targets.split(size), strict=True):
+            yield Samples(x, y)

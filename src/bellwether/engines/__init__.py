@@ -1,0 +1,5 @@
+"""Where clients run."""
+
+from bellwether.engines.local import Local
+
+__all__ = ["Local"]
