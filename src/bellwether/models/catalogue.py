@@ -1,0 +1,99 @@
+"""Networks by their names, made to fit a data set."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from bellwether.core.errors import InputError, unknown
+from bellwether.models.networks import digits_cnn, lenet5, logistic_regression, mlp
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A network, how it is made for an input shape, and which shapes it takes."""
+
+    description: str
+    make: Callable[[Shape, int], nn.Module]
+    takes: tuple[tuple[int | None, ...], ...] | None = None
+    """Patterns of input shapes, None in one for any size; None for any shape."""
+
+    def fits(self, shape: Shape) -> bool:
+        return self.takes is None or any(
+            len(pattern) == len(shape)
+            and all(want in (None, size) for want, size in zip(pattern, shape, strict=True))
+            for pattern in self.takes
+        )
+
+
+def _logistic_regression(shape: Shape, classes: int) -> nn.Module:
+    return logistic_regression(inputs=math.prod(shape), classes=classes)
+
+
+def _mlp(shape: Shape, classes: int) -> nn.Module:
+    return mlp(inputs=math.prod(shape), classes=classes)
+
+
+def _digits_cnn(_shape: Shape, classes: int) -> nn.Module:
+    return digits_cnn(classes)
+
+
+def _lenet5(shape: Shape, classes: int) -> nn.Module:
+    return lenet5(channels=shape[0], size=shape[1], classes=classes)
+
+
+CATALOGUE = {
+    "logistic-regression": Entry("one linear layer, any input", _logistic_regression),
+    "mlp": Entry("two hidden layers of 200 with ReLU, any input", _mlp),
+    "digits-cnn": Entry("two small convolutions for the digits, 1x8x8", _digits_cnn, ((1, 8, 8),)),
+    "lenet5": Entry(
+        "LeNet-5 fitted to the data, any channels, 28x28 or 32x32",
+        _lenet5,
+        ((None, 28, 28), (None, 32, 32)),
+    ),
+    "lenet5-28": Entry("LeNet-5 for MNIST and its relatives, 1x28x28", _lenet5, ((1, 28, 28),)),
+    "lenet5-32": Entry("LeNet-5 for CIFAR, 3x32x32", _lenet5, ((3, 32, 32),)),
+}
+
+_PREFERRED = ("digits-cnn", "lenet5", "mlp")
+
+
+def names() -> dict[str, str]:
+    """The networks that `create` knows, each with a line that describes it."""
+    return {name: entry.description for name, entry in CATALOGUE.items()}
+
+
+def create(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
+    """The network of this name for samples of this shape, without the axis that counts them."""
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        raise unknown("model", name, CATALOGUE)
+    shape = _shape(input_shape)
+    if classes < 1:
+        raise InputError(f"{name} needs at least one class, got {classes}")
+    if not entry.fits(shape):
+        patterns = " or ".join(map(_text, entry.takes or ()))
+        raise InputError(
+            f"{name} takes inputs of {patterns}, not {_text(shape)}; use {default_for(shape)}"
+        )
+    return entry.make(shape, classes)
+
+
+def default_for(input_shape: Sequence[int]) -> str:
+    """The name of a sensible network for samples of this shape."""
+    shape = _shape(input_shape)
+    return next(name for name in _PREFERRED if CATALOGUE[name].fits(shape))
+
+
+def _shape(sizes: Sequence[int]) -> Shape:
+    shape = tuple(sizes)
+    if not shape or min(shape) < 1:
+        raise InputError(f"an input shape must be one or more positive sizes, got {shape}")
+    return shape
+
+
+def _text(pattern: tuple[int | None, ...]) -> str:
+    return "x".join("any" if size is None else str(size) for size in pattern)
