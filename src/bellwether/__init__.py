@@ -1,0 +1,61 @@
+"""Server-assisted (hybrid) federated learning: the server owns a little data, and it learns too.
+
+    from bellwether import FedCLGC, SGD, federate, partition, server_data, train
+
+`train(method, federation, model, rounds)` is the whole of it; the rest of this page is what
+goes in and comes out.
+"""
+
+from bellwether import data, engines, models
+from bellwether.algorithms import CLGSGD, FedAvg, FedCLGC, FedCLGS, ServerOnly
+from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, by_samples, mean
+from bellwether.core.dataset import Dataset, Samples
+from bellwether.core.errors import BellwetherError, ClientFailed, Diverged, InputError, WireError
+from bellwether.core.participants import Client, Server
+from bellwether.core.records import RoundRecord
+from bellwether.core.sgd import SGD, Batch, Descent
+from bellwether.core.vector import Vector
+from bellwether.experiments.training import Interrupted, Result, train
+from bellwether.federation import Federation, federate, participation, partition, server_data
+from bellwether.version import __version__
+
+__all__ = [
+    "CLGSGD",
+    "SGD",
+    "Algorithm",
+    "Batch",
+    "BellwetherError",
+    "Client",
+    "ClientFailed",
+    "Clients",
+    "Dataset",
+    "Descent",
+    "Diverged",
+    "FedAvg",
+    "FedCLGC",
+    "FedCLGS",
+    "Federation",
+    "InputError",
+    "Interrupted",
+    "Result",
+    "RoundRecord",
+    "Samples",
+    "Sent",
+    "Server",
+    "ServerOnly",
+    "State",
+    "Upload",
+    "Vector",
+    "WireError",
+    "__version__",
+    "by_samples",
+    "data",
+    "engines",
+    "federate",
+    "mean",
+    "models",
+    "participation",
+    "partition",
+    "server_data",
+    "train",
+]

@@ -30,6 +30,13 @@ def write_atomically(path: Path, content: bytes | str) -> Path:
     return path
 
 
+def check_writable(folder: Path) -> None:
+    """Raise `InputError` unless files can be made in the folder; make it where it is missing."""
+    probe = folder / ".writable"
+    write_atomically(probe, "")
+    probe.unlink()
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

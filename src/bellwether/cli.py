@@ -1,0 +1,217 @@
+"""The command `bellwether`: a thin door to the library."""
+
+import sys
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bellwether import algorithms, data, models
+from bellwether.core.errors import BellwetherError, InputError
+from bellwether.core.files import check_writable
+from bellwether.core.sgd import SGD
+from bellwether.experiments import demo as demonstration
+from bellwether.experiments.comparison import Plan, compare
+from bellwether.experiments.summary import summarise
+from bellwether.federation import federate
+from bellwether.federation.participation import Uniform
+from bellwether.federation.partition import IID, Dirichlet, LabelsPerClient, Partition
+from bellwether.federation.server_data import Sample
+from bellwether.report.page import write_page
+from bellwether.report.progress import Progress
+from bellwether.report.table import comparison_table
+from bellwether.version import __version__
+
+app = typer.Typer(
+    help="Server-assisted federated learning: the server owns a little data, and it learns too.",
+    epilog="Start with: bellwether demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+out = Console()
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    ALGORITHMS = "algorithms"
+    DATA = "data"
+    MODELS = "models"
+
+
+class Skew(StrEnum):
+    """Who holds which labels."""
+
+    DIRICHLET = "dirichlet"
+    IID = "iid"
+    LABELS = "labels"
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one line and exit code 2."""
+    try:
+        app()
+    except BellwetherError as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {error}", soft_wrap=True, highlight=False)
+        sys.exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"bellwether {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Nothing but the options of every command."""
+
+
+@app.command("list")
+def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """What there is: methods, data sets, networks."""
+    rooms = {Kind.ALGORITHMS: algorithms, Kind.DATA: data, Kind.MODELS: models}
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, description in rooms[kind].names().items():
+        table.add_row(f"[bold]{name}[/]", description)
+    out.print(table)
+
+
+@app.command()
+def demo(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method.")] = 60,
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions, each with its own seed.")] = 3,
+    folder: Annotated[Path, typer.Option("--out", help="Folder of the page.")] = Path("runs/demo"),
+    quiet: Quiet = False,
+) -> None:
+    """Five methods race on real handwritten digits: a table, and a page with the curves."""
+    _show(demonstration.plan(rounds, seeds), folder, quiet)
+
+
+@app.command()
+def run(
+    algorithm: Annotated[
+        list[str],
+        typer.Option(
+            "--algorithm", "-a", help="A method (see: list algorithms); repeat it to compare."
+        ),
+    ],
+    dataset: Annotated[str, typer.Option("--data", help="A data set (see: list data).")] = "digits",
+    model: Annotated[
+        str | None, typer.Option(help="A network (see: list models); by default one that fits.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of training.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from --seed.")] = 1,
+    clients: Annotated[int, typer.Option(min=1, help="N, the population.")] = 60,
+    cohort: Annotated[int, typer.Option(min=1, help="M, the clients of one round.")] = 4,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Samples a client; by default as many as fit.")
+    ] = None,
+    partition: Annotated[Skew, typer.Option(help="Who holds which labels.")] = Skew.DIRICHLET,
+    alpha: Annotated[float, typer.Option(help="Dirichlet's alpha: smaller is more skewed.")] = 0.2,
+    labels: Annotated[int, typer.Option(help="Labels a client, for --partition labels.")] = 2,
+    server_samples: Annotated[
+        int, typer.Option(min=0, help="Samples at the server; 0 for none.")
+    ] = 100,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Draw the server's samples anew in every round.")
+    ] = False,
+    lr: Annotated[float, typer.Option(help="The clients' learning rate.")] = 0.05,
+    epochs: Annotated[int, typer.Option(help="K, the clients' local epochs.")] = 5,
+    batch_size: Annotated[int, typer.Option(help="Mini-batches, at clients and server.")] = 64,
+    server_lr: Annotated[float, typer.Option(help="The server's learning rate.")] = 0.05,
+    server_epochs: Annotated[int, typer.Option(help="E, the server's epochs.")] = 1,
+    decay: Annotated[float, typer.Option(help="Both rates shrink by this every round.")] = 0.99,
+    global_lr: Annotated[float, typer.Option(help="eta_g, the step on the mean change.")] = 1.0,
+    target: Annotated[
+        float | None, typer.Option(help="Accuracy for 'rounds to the target'.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder of the run; by default a new one in runs/."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train one or more methods on a data set; a table, a page, and all that was recorded."""
+    if resume and folder is None:
+        raise InputError("--resume needs --out, the folder of the run to go on with")
+    settings = {
+        "client": SGD(lr=lr, epochs=epochs, batch_size=batch_size, decay=decay),
+        "server": SGD(lr=server_lr, epochs=server_epochs, batch_size=batch_size, decay=decay),
+        "global_lr": global_lr,
+    }
+    methods = {algorithms.find(name): algorithms.create(name, **settings) for name in algorithm}
+    loaded = data.load(dataset)
+    shape, classes = tuple(loaded.train.inputs.shape[1:]), len(loaded.classes)
+    network = model or models.default_for(shape)
+    models.create(network, shape, classes)  # an unknown name is said now
+    skew = _partition(partition, alpha, labels, samples)
+    owned = Sample(samples=server_samples, fresh=fresh) if server_samples else None
+    plan = Plan(
+        title=f"{' and '.join(methods)} on {loaded.name}",
+        methods=methods,
+        federation=lambda s: federate(
+            loaded, clients=clients, partition=skew, server=owned, seed=s
+        ),
+        model=lambda: models.create(network, shape, classes),
+        participation=Uniform(cohort),
+        rounds=rounds,
+        seeds=range(seed, seed + seeds),
+        target=target,
+        class_names=loaded.classes,
+        settings={
+            "data": f"{loaded.name}, {loaded.test.size:,} test samples ({loaded.source})",
+            "clients": f"{clients}, {skew}",
+            "participation": f"{cohort} clients a round, uniformly",
+            "server": str(owned) if owned else "no samples",
+            "model": network,
+            **{name: str(method) for name, method in methods.items()},
+        },
+    )
+    if folder is None:
+        names = "-".join(name.lower().replace(" ", "-") for name in methods)
+        folder = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{names}-{loaded.name}"
+    elif not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is not empty; add --resume to go on, or give another --out")
+    _show(plan, folder, quiet, keep=folder, resume=resume)
+
+
+def _partition(kind: Skew, alpha: float, labels: int, samples: int | None) -> Partition:
+    match kind:
+        case Skew.DIRICHLET:
+            return Dirichlet(alpha, samples=samples)
+        case Skew.LABELS:
+            return LabelsPerClient(labels, samples=samples)
+        case Skew.IID:
+            return IID(samples=samples)
+
+
+def _show(
+    plan: Plan, folder: Path, quiet: bool, keep: Path | None = None, resume: bool = False
+) -> None:
+    """Run the plan before the user's eyes; show the table and say where the page is."""
+    page = folder / "report.html"
+    check_writable(folder)
+    with Progress(len(plan.methods) * len(plan.seeds), plan.rounds, quiet=quiet) as progress:
+        comparison = compare(plan, progress.update, keep, resume)
+    write_page(comparison, page)
+    out.print(comparison_table(summarise(comparison)))
+    out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False)
+    if not all(comparison.finished(run) for run in comparison.runs):
+        again = " Go on with the same command and --resume." if keep else ""
+        out.print(f"Stopped by Ctrl-C; what was done is kept.{again}")
+        raise typer.Exit(130)

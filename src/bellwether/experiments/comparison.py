@@ -1,0 +1,82 @@
+"""Methods side by side: the same data, initial model, cohorts and mini-batches for each."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from torch import nn
+
+from bellwether.core.algorithm import Algorithm
+from bellwether.core.interfaces import Participation
+from bellwether.core.records import RoundRecord
+from bellwether.experiments.results import Comparison, Run
+from bellwether.experiments.training import Interrupted, train
+from bellwether.federation import Federation
+
+OnRound = Callable[[str, int, RoundRecord], None]
+"""Told of every round: the method's name, the seed, the record."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be compared on what."""
+
+    title: str
+    methods: Mapping[str, Algorithm]
+    """By the names that are shown."""
+    federation: Callable[[int], Federation]
+    """Made from a seed: every seed has its own."""
+    model: Callable[[], nn.Module]
+    participation: Participation
+    rounds: int
+    seeds: Sequence[int]
+    target: float | None = None
+    class_names: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What a reader must know, in the order to show."""
+
+
+def compare(
+    plan: Plan, on_round: OnRound | None = None, folder: Path | None = None, resume: bool = False
+) -> Comparison:
+    """Train every method from every seed; after Ctrl-C, what was done until then.
+
+    With a folder each run writes itself down in `folder/<method>/seed-<n>`; with `resume`
+    those that are there go on.
+    """
+    runs = tuple(_runs(plan, on_round or (lambda *_: None), folder, resume))
+    manifest = plan.federation(plan.seeds[0]).manifest
+    return Comparison(
+        title=plan.title,
+        runs=runs,
+        settings=plan.settings,
+        target=plan.target,
+        planned_rounds=plan.rounds,
+        histogram=manifest.labels if manifest else None,
+        server_histogram=manifest.server_labels if manifest and manifest.server else None,
+        class_names=tuple(plan.class_names),
+    )
+
+
+def _runs(plan: Plan, on_round: OnRound, folder: Path | None, resume: bool) -> Iterator[Run]:
+    for seed in plan.seeds:
+        federation = plan.federation(seed)
+        for name, method in plan.methods.items():
+            run_dir = folder and folder / name.lower().replace(" ", "-") / f"seed-{seed}"
+            try:
+                result = train(
+                    method,
+                    federation,
+                    plan.model,
+                    plan.rounds,
+                    participation=plan.participation,
+                    seed=seed,
+                    on_round=partial(on_round, name, seed),
+                    run_dir=run_dir,
+                    resume=bool(resume and run_dir and run_dir.exists()),
+                )
+            except Interrupted as interrupt:
+                yield Run(name, seed, tuple(interrupt.result.history), complete=False)
+                return
+            yield Run(name, seed, tuple(result.history))

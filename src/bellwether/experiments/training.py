@@ -1,0 +1,238 @@
+"""`train`: one method on one federation, from the first round to the last."""
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from bellwether.core import rounds as core
+from bellwether.core import streams
+from bellwether.core.algorithm import Algorithm, side
+from bellwether.core.dataset import Samples
+from bellwether.core.errors import InputError
+from bellwether.core.evaluation import check_fit, evaluate
+from bellwether.core.interfaces import Engine, Participation
+from bellwether.core.isolation import isolated
+from bellwether.core.records import RoundRecord
+from bellwether.core.tasks import Workplace
+from bellwether.core.vector import FlatModule, Vector
+from bellwether.core.workspace import Loss, Workspace, default_loss
+from bellwether.engines.local import Local
+from bellwether.experiments.run_directory import RunDirectory
+from bellwether.federation import Federation
+from bellwether.federation.participation import Uniform
+
+DEFAULT_COHORT = 10
+
+
+@dataclass(frozen=True)
+class Result:
+    """What training leaves: the model's vector, and a record of every round.
+
+    The records are those that `on_round` saw, without their models but for the last.
+    """
+
+    model: Vector
+    history: list[RoundRecord]
+    buffers: Vector = field(repr=False)
+    _template: nn.Module = field(repr=False)
+
+    def module(self) -> nn.Module:
+        """The trained network."""
+        flat = FlatModule(self._template, self.model.device)
+        flat.load(self.model, self.buffers)
+        return copy.deepcopy(flat.module).eval()
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during training; `result` holds what was done until then."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"interrupted after round {len(result.history)}")
+        self.result = result
+
+
+def train(
+    algorithm: Algorithm,
+    federation: Federation,
+    model: nn.Module | Callable[[], nn.Module],
+    rounds: int,
+    *,
+    participation: Participation | None = None,
+    seed: int = 0,
+    engine: Engine | None = None,
+    loss: Loss | None = None,
+    eval_every: int = 1,
+    on_round: Callable[[RoundRecord], None] | None = None,
+    run_dir: Path | str | None = None,
+    resume: bool = False,
+    checkpoint_every: int = 10,
+    device: str | torch.device = "auto",
+    stop_on_divergence: bool = True,
+) -> Result:
+    """Train a model by a method on a federation.
+
+    model: a module (left as it is), or a function that makes one (its weights follow the seed).
+    participation: who comes; by default 10 clients a round, uniformly, or all if there are fewer.
+    loss: (outputs, targets) -> mean loss; cross-entropy for labels, else squared error.
+    eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.
+    on_round: called with each `RoundRecord`.
+    run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
+    """
+    _check_numbers(rounds=rounds, eval_every=eval_every, checkpoint_every=checkpoint_every - 1)
+    _check_method(algorithm, federation)
+    participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
+    participation.check(federation.population)
+    if resume and run_dir is None:
+        raise InputError("resume=True needs run_dir, the folder of the run to go on with")
+    with isolated():
+        template = _module(model, seed)
+        sample = _some_samples(federation)
+        objective = loss or default_loss(sample)
+        workplace = Workplace(template, objective, federation, seed, _device(device))
+        space = workplace.workspace()
+        check_fit(space, sample, federation.classes if loss is None else None)
+        setting = core.Setting(
+            algorithm,
+            federation,
+            participation,
+            engine or Local(),
+            space,
+            seed,
+            stop_on_divergence,
+        )
+        run = _Run(setting, template, core.begin(setting))
+        if run_dir is not None:
+            identity = _identity(algorithm, federation, participation, space, seed)
+            run.write_to(RunDirectory(run_dir, identity), resume)
+        setting.engine.start(workplace)
+        try:
+            for number in range(run.progress.round + 1, rounds + 1):
+                last = number == rounds
+                record = run.step(bool(eval_every) and (number % eval_every == 0 or last))
+                if number % checkpoint_every == 0:
+                    run.save()
+                if on_round:
+                    on_round(record)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(run.result()) from interrupt
+        finally:
+            setting.engine.stop()
+            run.save()
+        return run.finish()
+
+
+class _Run:
+    """A training run on its way: its progress, its history and, if wanted, its folder."""
+
+    def __init__(self, setting: core.Setting, template: nn.Module, progress: core.Progress) -> None:
+        self.progress = progress
+        self._setting = setting
+        self._template = template
+        self._history: list[RoundRecord] = []
+        self._directory: RunDirectory | None = None
+        self._saved = -1
+
+    def write_to(self, directory: RunDirectory, resume: bool) -> None:
+        if resume:
+            memory = self._setting.algorithm.memory
+            self.progress = directory.load(self.progress, memory) or self.progress
+            self._history = directory.records()
+        else:
+            directory.create()
+        self._saved = self.progress.round
+        self._directory = directory
+
+    def step(self, evaluated: bool) -> RoundRecord:
+        progress, record = core.play(self._setting, self.progress)
+        test = self._setting.federation.test
+        if evaluated and test is not None:
+            model, buffers = progress.state.model, progress.buffers
+            metrics = evaluate(self._setting.space, test, model, buffers)
+            record = dataclasses.replace(record, metrics=metrics)
+        if self._directory:
+            self._directory.add(record)
+        if self._history:  # keeping every model would cost rounds x d
+            self._history[-1] = dataclasses.replace(self._history[-1], model=None)
+        self._history.append(record)
+        self.progress = progress
+        return record
+
+    def save(self) -> None:
+        if self._directory and self._saved != self.progress.round:
+            self._directory.save(self.progress)
+            self._saved = self.progress.round
+
+    def result(self) -> Result:
+        model, buffers = self.progress.state.model, self.progress.buffers
+        return Result(model, self._history, buffers, self._template)
+
+    def finish(self) -> Result:
+        if self._directory:
+            self._directory.finish(self.progress.state.model, self.progress.buffers)
+        return self.result()
+
+
+def _module(model: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
+    if not isinstance(model, nn.Module):
+        streams.seed_torch(seed, "model")
+        model = model()
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model must be, or make, a torch.nn.Module, not {type(model).__name__}")
+    return model
+
+
+def _some_samples(federation: Federation) -> Samples:
+    return federation.test if federation.test is not None else federation.client(0)
+
+
+def _device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device {str(device)!r} cannot be used here: {reason}") from error
+
+
+def _check_method(algorithm: Algorithm, federation: Federation) -> None:
+    if not isinstance(algorithm, Algorithm):
+        given = getattr(algorithm, "__name__", type(algorithm).__name__)
+        raise InputError(f"algorithm must be a method such as FedAvg(SGD(...)), not {given}")
+    server = side(algorithm, "server")
+    if server and server.steps != 0 and server.epochs != 0 and not federation.has_server_data:
+        raise InputError(
+            f"{type(algorithm).__name__} needs data at the server and the federation has none;"
+            " give federate(..., server=server_data.Sample(samples=100)) or"
+            " Federation.from_arrays(..., server=(X, y))"
+        )
+
+
+def _check_numbers(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if type(value) is not int or value < 0:
+            raise InputError(f"{name} must be a whole number, 0 or more, not {value!r}")
+
+
+def _identity(
+    algorithm: Algorithm,
+    federation: Federation,
+    participation: Participation,
+    space: Workspace,
+    seed: int,
+) -> dict[str, Any]:
+    """What must be the same for a run to go on in the same bits."""
+    return {
+        "algorithm": repr(algorithm),
+        "participation": repr(participation),
+        "population": federation.population,
+        "parameters": space.size,
+        "dtype": str(space.dtype),
+        "seed": seed,
+    }

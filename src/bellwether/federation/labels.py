@@ -1,0 +1,50 @@
+"""Samples by label: counted, pooled and dealt out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bellwether.core.errors import InputError
+
+Indices = npt.NDArray[np.int64]
+"""Positions in a data set, or counts of them."""
+
+
+def label_counts(labels: Indices | None, available: Indices, wish: str) -> Indices:
+    """How many samples are available of each label of which there is any, by ascending label."""
+    if labels is None:
+        raise InputError(
+            f"{wish} needs one class label (a whole number) a sample, which these targets are not; "
+            "use IID()"
+        )
+    return np.unique(labels[available], return_counts=True)[1].astype(np.int64)
+
+
+def label_pools(
+    labels: Indices | None, available: Indices, rng: np.random.Generator, wish: str
+) -> list[Indices]:
+    """The available samples of each such label, shuffled."""
+    held = label_counts(labels, available, wish)
+    shuffled = rng.permutation(available)
+    by_label = shuffled[np.argsort(np.asarray(labels)[shuffled], kind="stable")]
+    return np.split(by_label, np.cumsum(held)[:-1])
+
+
+def deal(pools: Sequence[Indices], counts: Indices) -> list[Indices]:
+    """Deal each label's pool from its top, by the counts (clients x labels)."""
+    owners = [np.repeat(np.arange(len(counts)), column) for column in counts.T]
+    tops = [pool[:used] for pool, used in zip(pools, counts.sum(axis=0), strict=True)]
+    owner, dealt = np.concatenate(owners), np.concatenate(tops)
+    ordered = dealt[np.lexsort((dealt, owner))]
+    return np.split(ordered, np.cumsum(counts.sum(axis=1))[:-1])
+
+
+def histograms(labels: Indices | None, groups: Sequence[Indices]) -> Indices:
+    """Samples by group and label (0 .. largest); no columns when there are no labels."""
+    if labels is None:
+        return np.zeros((len(groups), 0), dtype=np.int64)
+    columns = int(labels.max()) + 1
+    group = np.repeat(np.arange(len(groups)), [len(indices) for indices in groups])
+    cells = group * columns + labels[np.concatenate(groups)]
+    return np.bincount(cells, minlength=len(groups) * columns).reshape(len(groups), columns)

@@ -1,0 +1,129 @@
+"""The manifest: a readable, replayable account of who holds what."""
+
+import json
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellwether.core.errors import InputError
+from bellwether.core.files import write_atomically
+from bellwether.core.streams import generator
+from bellwether.federation.labels import Indices
+from bellwether.federation.server_data import draw
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """Who holds which samples of a data set, and how that was decided."""
+
+    dataset: str
+    partition: str
+    server: str | None
+    """How the server's data were chosen; None: it has none."""
+    seed: int
+    clients: tuple[Indices, ...]
+    """Each client's samples."""
+    pool: Indices
+    """The server's samples, or what it draws from."""
+    drawn: int | None
+    """How many the server draws from the pool in each round; None: it has the whole pool."""
+    left: Indices
+    """What neither clients nor pool contain."""
+    labels: Indices
+    """Samples by client and label; no columns when the targets are not class labels."""
+    server_labels: Indices
+    """The pool's samples by label."""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("pool", "left", "labels", "server_labels"):
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        object.__setattr__(self, "clients", tuple(map(_frozen, self.clients)))
+        object.__setattr__(self, "notes", tuple(self.notes))
+
+    @property
+    def sizes(self) -> Indices:
+        """How many samples each client holds."""
+        return np.array([len(held) for held in self.clients], dtype=np.int64)
+
+    @property
+    def population_labels(self) -> Indices:
+        """All clients' samples by label."""
+        return np.asarray(self.labels.sum(axis=0))
+
+    @property
+    def similarity(self) -> float | None:
+        """The cosine between the label counts of the server's pool and of all clients together."""
+        a, b = self.server_labels.astype(float), self.population_labels.astype(float)
+        norms = np.linalg.norm(a) * np.linalg.norm(b)
+        return float(a @ b / norms) if norms else None
+
+    def server_samples(self, round: int) -> Indices:
+        """The server's samples in this round (from 1)."""
+        if self.drawn is None:
+            return self.pool
+        return draw(self.pool, self.drawn, generator(self.seed, "server data", round))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Manifest) and self._document() == other._document()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.dataset}: {len(self.clients)} clients, {self.partition}, seed {self.seed}",
+            f"samples a client: {_spread(self.sizes)}",
+        ]
+        if self.labels.size:
+            present = (self.labels > 0).sum(axis=1)
+            lines.append(f"labels a client: {_spread(present)} of {self.labels.shape[1]}")
+        lines.append(f"server: {self._server()}")
+        lines.append(f"held by nobody: {len(self.left)} samples")
+        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+
+    def _server(self) -> str:
+        if self.server is None:
+            return "no data"
+        size = f"{len(self.pool)} samples"
+        if self.drawn is not None:
+            size = f"{self.drawn} of {size}, drawn anew in each round"
+        similarity = self.similarity
+        cosine = "" if similarity is None else f"; cosine with the clients' labels {similarity:.4f}"
+        return f"{size}, {self.server}{cosine}"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as JSON; the file is there in full or not at all."""
+        write_atomically(Path(path), json.dumps(self._document()))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Manifest":
+        """Read what `save` wrote."""
+        try:
+            return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
+        except OSError as error:
+            raise InputError(f"cannot read the manifest {path}: {error.strerror}") from error
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{path} is not a manifest of this version") from error
+
+    def _document(self) -> dict[str, Any]:
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+
+def _spread(values: Indices) -> str:
+    low, middle, high = values.min(), np.median(values), values.max()
+    return f"{low}" if low == high else f"min {low}, median {middle:g}, max {high}"
+
+
+def _frozen(values: Any) -> Indices:
+    array = np.array(values, dtype=np.int64)
+    array.setflags(write=False)
+    return array
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,309 @@
+"""The page as a reader meets it: opened from the disk, with no network, in a real browser."""
+
+import csv
+import os
+import re
+import shutil
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from bellwether.experiments.results import Comparison
+from bellwether.experiments.summary import summarise
+from bellwether.report.page import write_page
+from bellwether.report.rows import rows
+from bellwether.report.words import estimate_text
+from test_report import SHAPES, example, run
+
+REQUIRED = os.environ.get("BELLWETHER_REQUIRE_BROWSER") == "1"
+"""Whether a machine without a browser fails these tests rather than skipping them."""
+
+playwright = (import_module if REQUIRED else pytest.importorskip)("playwright.sync_api")
+
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        reason = f"no browser: none of {', '.join(names)} is on the path"
+        if REQUIRED:
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    return write_page(example(), tmp_path_factory.mktemp("page") / "report.html")
+
+
+@pytest.fixture(scope="module")
+def visited():
+    """Every window opened: the page, its file, what went wrong, what was fetched."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def visit(browser, visited):
+    """Open a file in a fresh window."""
+
+    def visit(path: Path, **window):
+        size = {"viewport": {"width": 1100, "height": 900}}
+        page = browser.new_context(**size | window).new_page()
+        troubles, requests = [], []
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        visited.append((path, troubles, requests))
+        return page
+
+    return visit
+
+
+@pytest.fixture(scope="module")
+def desktop(visit, report):
+    """One window for all tests that leave it as they found it: opening one costs a second."""
+    return visit(report)
+
+
+@pytest.fixture(autouse=True)
+def nothing_wrong_and_nothing_fetched(visited):
+    yield
+    for path, troubles, requests in visited:
+        assert troubles == []
+        assert [url for url in requests if not url.startswith("blob:")] == [path.as_uri()]
+
+
+def curves(page, chart: str) -> list[str]:
+    """The colours of the curves on show, as drawn."""
+    return page.eval_on_selector_all(
+        f"#{chart} .scatterlayer path.js-line",  # a band has an outline of no width
+        "all => all.map(path => path.style)"
+        ".filter(style => style.strokeWidth !== '0px').map(style => style.stroke)",
+    )
+
+
+def results(page) -> dict:
+    return page.evaluate("JSON.parse(document.getElementById('results').textContent)")
+
+
+def wait_until(page, condition: str) -> None:
+    """Playwright's own waiting evaluates strings in the page, which the page forbids."""
+    for _ in range(100):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(20)
+    pytest.fail(f"not within two seconds: {condition}")
+
+
+def overflow(page) -> int:
+    """How far the widest element sticks out of the window."""
+    return page.evaluate(
+        "Math.max(...[...document.body.querySelectorAll('*')].map("
+        "element => element.getBoundingClientRect().right)) - document.documentElement.clientWidth"
+    )
+
+
+def test_every_method_is_drawn_where_the_numbers_say(desktop):
+    assert desktop.title().startswith("Bellwether")
+    assert desktop.locator("h1").inner_text().replace("\xa0", " ") == results(desktop)["headline"]
+    assert desktop.locator("#legend button").all_inner_texts() == list(SHAPES)
+    for chart in ("by-round", "by-bytes"):
+        assert len(set(curves(desktop, chart))) == len(curves(desktop, chart)) == len(SHAPES)
+    drawn = desktop.evaluate(
+        "document.getElementById('by-round').data.filter(t => t.name).map(t => [t.name, t.x, t.y])"
+    )
+    for (name, x, y), method in zip(drawn, summarise(example()).methods, strict=True):
+        assert (name, tuple(x)) == (method.algorithm, method.curve.rounds)
+        assert y == pytest.approx([100 * value for value in method.curve.mean])
+    dashed = desktop.evaluate(
+        "document.getElementById('by-bytes').data.filter(t => t.line.dash === 'dash')"
+        ".map(t => [t.name, ...t.y])"
+    )
+    silent = 100 * summarise(example()).methods[1].final.mean
+    assert dashed == [["Server only", pytest.approx(silent), pytest.approx(silent)]]
+
+
+def test_the_table_the_json_and_the_summary_agree(desktop):
+    summary = summarise(example())
+    table = desktop.eval_on_selector_all(
+        "tbody tr",
+        "all => all.map(row => [row.cells[0].textContent, [...row.cells].slice(1).map("
+        "cell => [cell.textContent, cell.className, Number(cell.dataset.value)])])",
+    )
+    embedded = results(desktop)["methods"]
+    for (name, cells), row, method in zip(table, rows(summary), embedded, strict=True):
+        assert name == row.algorithm == method["algorithm"]
+        assert [value for _, _, value in cells] == [cell.value for cell in row.cells]
+        assert [value for _, _, value in cells] == [
+            method["final"]["mean"],
+            method["to_target"]["median"],
+            method["bytes_down"],
+            method["bytes_up"],
+            method["seconds"],
+        ]
+        for (text, kind, _), cell in zip(cells, row.cells, strict=True):
+            assert text == f"{cell.text} {cell.detail}".strip()
+            assert (kind == "best") is cell.best
+
+
+def test_hovering_compares_the_methods_at_a_round_best_first(desktop):
+    summary = summarise(example())
+    box = desktop.locator("#by-round .nsewdrag").bounding_box()
+    desktop.mouse.move(box["x"] + box["width"] * 30 / (1.02 * 60), box["y"] + box["height"] / 2)
+    desktop.wait_for_selector("#by-round .hoverlayer .legendtext")
+    texts = desktop.locator("#by-round .hoverlayer text").all_text_contents()
+    at = {m.algorithm: (m.curve.mean[29], m.curve.spread[29]) for m in summary.methods}
+    expected = [
+        f"{name}  {100 * mean:.2f} ± {100 * spread:.2f} %"
+        for name, (mean, spread) in sorted(at.items(), key=lambda item: -item[1][0])
+    ]
+    assert [re.sub(r"\s+", " ", text) for text in texts] == [
+        re.sub(r"\s+", " ", text) for text in ("round 30", *expected)
+    ]
+
+
+def test_the_legend_hides_and_isolates_in_both_charts(desktop):
+    button = desktop.locator("#legend button").nth(3)
+    before = curves(desktop, "by-round")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert curves(desktop, "by-round") == [colour for i, colour in enumerate(before) if i != 3]
+    assert len(curves(desktop, "by-bytes")) == 4
+    button.click()
+    assert curves(desktop, "by-round") == before
+    button.dblclick()
+    assert curves(desktop, "by-round") == curves(desktop, "by-bytes") == [before[3]]
+    button.dblclick()
+    assert curves(desktop, "by-round") == before
+
+
+def test_charts_follow_the_theme_and_print_light(visit, report):
+    page = visit(report, color_scheme="light")
+    ink = "getComputedStyle(document.querySelector('#by-round .xtick text')).fill"
+    look = f"[getComputedStyle(document.body).backgroundColor, {ink}]"
+    light, light_curves = page.evaluate(look), curves(page, "by-round")
+    page.emulate_media(color_scheme="dark")
+    wait_until(page, f"{ink} !== {light[1]!r}")
+    dark, dark_curves = page.evaluate(look), curves(page, "by-round")
+    assert not set(light_curves) & set(dark_curves)
+    for paper, text in (light, dark):
+        assert contrast(paper, text) > 7
+    for paper, drawn in ((light[0], light_curves), (dark[0], dark_curves)):
+        assert min(contrast(paper, colour) for colour in drawn) > 2
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert curves(page, "by-round") == light_curves
+    assert page.locator("#by-round .main-svg").first.bounding_box()["width"] <= 660
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert curves(page, "by-round") == dark_curves
+
+
+def test_nothing_sticks_out_on_a_phone_or_after_turning_it(visit, report):
+    upright, turned = {"width": 390, "height": 844}, {"width": 844, "height": 390}
+    page = visit(report, viewport=upright, is_mobile=True, has_touch=True)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for size in (upright, turned, upright):
+            page.set_viewport_size(size)
+            width = "document.querySelector('#by-round .main-svg').clientWidth"
+            wait_until(page, f"Math.abs({width} - {size['width'] - 34}) < 35")
+            assert overflow(page) <= 0
+
+
+def downloaded(page) -> list[dict[str, str]]:
+    with page.expect_download() as download:
+        page.locator("#csv").click()
+    assert download.value.suggested_filename == "results.csv"
+    with open(download.value.path(), newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_csv_holds_every_round_of_every_run(desktop):
+    lines, runs = downloaded(desktop), example().runs
+    rounds = [(item, record) for item in runs for record in item.records]
+    for line, (item, record) in zip(lines, rounds, strict=True):
+        assert (line["method"], int(line["seed"])) == (item.algorithm, item.seed)
+        assert int(line["round"]) == record.round
+        assert {name: float(line[name]) for name in record.metrics} == record.metrics
+        assert (int(line["bytes_down"]), int(line["bytes_up"])) == (
+            record.bytes_down,
+            record.bytes_up,
+        )
+        assert float(line["seconds"]) == record.seconds
+
+
+def test_who_holds_what_is_drawn_with_the_servers_share_beside_the_populations(desktop):
+    comparison = example()
+    heat, population, server = desktop.evaluate("document.getElementById('holdings').data")
+    assert heat["z"] == comparison.histogram.T.tolist()
+    assert population["customdata"] == comparison.histogram.sum(axis=0).tolist()
+    assert server["x"] == pytest.approx(100 * comparison.server_histogram / 600)
+    assert desktop.locator("#holdings .heatmaplayer image").count() == 1
+    assert desktop.locator("#holdings .barlayer path").count() == 20
+
+
+def test_hostile_names_are_shown_as_they_are_written(visit, tmp_path):
+    evil = '<img src=x onerror=alert(1)></script><script>alert(2)</script> %{y} "a", <b>b</b>'
+    runs = tuple(replace(item, algorithm=evil) for item in example().runs[:3])
+    comparison = replace(
+        example(), title=evil, runs=runs, settings={evil: evil}, class_names=(evil,) * 10
+    )
+    page = visit(write_page(comparison, tmp_path / "report.html"))
+    assert page.locator("#legend button").inner_text() == evil
+    assert page.locator(".title").inner_text() == evil
+    assert page.locator("dd").inner_text() == evil
+    assert evil in page.locator("#holdings .ytick text").first.text_content()
+    box = page.locator("#by-round .nsewdrag").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#by-round .hoverlayer .legendtext")
+    assert evil in page.locator("#by-round .hoverlayer").text_content()
+    assert page.locator("main img, main b").count() == 0
+    assert {line["method"] for line in downloaded(page)} == {evil}
+
+
+def test_a_comparison_with_little_in_it_is_still_a_page(visit, tmp_path):
+    server_only = [
+        replace(r, bytes_down=0, bytes_up=0) for r in run("S", 0, 2, 1, metric="loss").records
+    ]
+    few = Comparison(
+        "t",
+        (
+            replace(run("S", 0), records=tuple(server_only), complete=False),
+            replace(run("T", 0), complete=False),
+        ),
+        {},
+        None,
+        9,
+    )
+    page = visit(write_page(few, tmp_path / "report.html"))
+    assert page.locator("#bytes h2").is_hidden()
+    assert len(curves(page, "by-round")) == 1
+    assert page.locator(".holdings, .settings").count() == 0
+    assert page.locator(".notes li").all_inner_texts() == list(summarise(few).notes)
+    final = summarise(few).methods[0].final
+    assert page.locator("tbody td").first.inner_text() == estimate_text("loss", final)
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG's contrast ratio of two CSS colours, 1 to 21."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
