@@ -37,7 +37,7 @@ class Quadratic:
     values: np.ndarray
 
     @property
-    def A(self) -> np.ndarray:
+    def A(self) -> np.ndarray:  # noqa: N802
         return self.rows.T @ self.rows / len(self.rows)
 
     @property

@@ -105,14 +105,15 @@ def test_a_method_computes_its_closed_form(name: str) -> None:
     assert agrees(CASES[name].method, CASES[name])
 
 
+CORRECTION = "sent.guide - client.gradient(sent.model)"
 MUTANTS = [
     ("FedAvg", "x + self", "x - self"),  # sign
     ("FedAvg", "self.global_lr * ", ""),  # a setting that is not used
     ("ServerOnly", "server.descend(state.model, self.server).end", "state.model"),  # stale
     ("CLGSGD", "server.descend(x, self", "server.descend(state.model, self"),  # stale model
     ("CLGSGD", "self.global_lr * ", ""),
-    ("FedCLGC", "sent.guide - client.gradient(sent.model)", "client.gradient(sent.model) - sent.guide"),
-    ("FedCLGC", "sent.guide - client.gradient(sent.model)", "sent.guide"),  # half a correction
+    ("FedCLGC", CORRECTION, "client.gradient(sent.model) - sent.guide"),
+    ("FedCLGC", CORRECTION, "sent.guide"),  # half a correction
     ("FedCLGC", "descend(sent.model, self.client, correction)", "descend(sent.model, self.client)"),
     ("FedCLGC", "guide=server.gradient(x)", "guide=server.gradient(0 * x)"),  # another point
     ("FedCLGC", "server.descend(x, self", "server.descend(state.model, self"),

@@ -304,7 +304,10 @@ def test_pickling_slices_does_not_take_the_whole_along():
         (lambda: Federation.from_arrays([pair(), ([1], [1, 2])]), "client 1: 1 inputs but 2"),
         (lambda: Federation.from_arrays(pair()), r"client 0: expected a pair .* got ndarray"),
         (lambda: Federation.from_arrays([(1, 2, 3)]), "got tuple of length 3"),
-        (lambda: Federation.from_arrays([([[1], [1, 2]], [0, 1])]), "client 0: .* arrays or"),
+        (
+            lambda: Federation.from_arrays([([[1], [1, 2]], [0, 1])]),
+            "every row of one length",
+        ),
         (
             lambda: Federation.from_arrays([pair(), pair(shape=(4,))]),
             r"client 1 and client 0 do not fit together: .* inputs \[4\] .* but inputs \[3\]",
@@ -322,7 +325,7 @@ def test_pickling_slices_does_not_take_the_whole_along():
         (lambda: Federation.lazy(3, load).client(-1), "id must be at least 0, got -1"),
         (lambda: Federation.lazy(3, load).client(1.0), "id must be a whole number"),
         (lambda: Federation.lazy(3, load).server(1), "has no data; give it server="),
-        (lambda: Federation.lazy(3, load, server=pair()).server(0), "round must be at least 1"),
+        (lambda: Federation.lazy(3, load, server=pair()).server(-1), "round must be at least 0"),
     ],
 )
 def test_wrong_federations(make, message):

@@ -1,0 +1,1 @@
+"""The heart: vectors, the local loop, participants, the round."""

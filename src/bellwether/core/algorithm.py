@@ -102,11 +102,9 @@ class Mean:
         self._fields = fields
 
     def __getattr__(self, field: str) -> Any:
-        if field.startswith("__"):
-            raise AttributeError(field)
-        if not self.count:
-            return 0.0  # nobody replied: no change
-        return self._fields[field]
+        if field.startswith("__") or (self.count and field not in self._fields):
+            raise AttributeError(f"the replies have no number or vector {field!r}")
+        return self._fields[field] if self.count else 0.0  # nobody replied: no change
 
 
 def mean(replies: Iterable[Any], weights: Callable[[Any], float] | None = None) -> Any:
@@ -127,6 +125,8 @@ def mean(replies: Iterable[Any], weights: Callable[[Any], float] | None = None) 
             else:
                 totals[name] += term  # in place where it is a vector
         count, mass = count + 1, mass + weight
+    if count and not mass:
+        raise InputError("the weights of a mean must not all be 0")
     if not of_replies:
         return totals[""] / mass if count else 0.0
     return Mean(count, {name: total / mass for name, total in totals.items()})

@@ -69,12 +69,15 @@ class Dataset:
 def _tensor(values: Any, what: str) -> Tensor:
     if isinstance(values, Tensor):
         return values.detach()
-    array = np.asarray(values)
-    if array.dtype == object or array.dtype.kind in "USMmV":
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{what} must be an array, every row of one length") from error
+    if array.dtype.kind not in "biuf":
         raise InputError(f"{what} must be numbers, got an array of {array.dtype}")
     if not array.flags.writeable or not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="), copy=True)
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return torch.from_numpy(np.require(array, requirements="C"))
 
 
 def _aligned(tensor: Tensor) -> Tensor:

@@ -41,7 +41,8 @@ def predictions(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
     """Raise `InputError` unless the model takes the inputs and its outputs suit the targets."""
-    sample = space.admit(Samples(data.inputs[:2], data.targets[:2]))
+    labels = data.targets.reshape(data.size, -1).amax(dim=1)
+    sample = space.admit(data.take(torch.stack([labels.argmin(), labels.argmax()])))
     space.module.eval()
     with torch.no_grad():
         try:
@@ -52,6 +53,8 @@ def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
                 f"the model cannot take inputs of shape {shape} and type {data.inputs.dtype}:"
                 f" {_first_line(error)}"
             ) from error
+        if not isinstance(outputs, Tensor):
+            raise InputError(f"the model must give one tensor, not a {type(outputs).__name__}")
         width = outputs.shape[1] if outputs.ndim > 1 else 1
         if data.labelled and classes is not None and 1 < width < classes:
             raise InputError(
@@ -65,6 +68,8 @@ def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
                 f"the loss cannot compare outputs of shape {tuple(outputs.shape)} with targets of"
                 f" shape {tuple(sample.targets.shape)}: {_first_line(error)}"
             ) from error
+    if not isinstance(loss, Tensor):
+        raise InputError(f"the loss must be a tensor of one number, not a {type(loss).__name__}")
     if loss.numel() != 1:
         raise InputError(
             f"the loss must be one number, the mean over the batch, not shape {tuple(loss.shape)}"

@@ -28,7 +28,7 @@ class Federation(Protocol):
         """What this client holds."""
 
     def server(self, round: int) -> Samples:
-        """What the server holds in this round (from 1)."""
+        """What the server holds in this round (from 1); 0 is before the first, for pre-training."""
 
 
 class Participation(Protocol):

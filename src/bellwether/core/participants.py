@@ -133,6 +133,7 @@ class Server(Participant):
 
     def descend(self, x: Vector, sgd: SGD, correction: Correction | None = None) -> Descent:
         """As every participant; without steps or at rate 0 nothing happens, no data is read."""
-        if sgd.steps == 0 or sgd.epochs == 0 or sgd.lr == 0:
-            return Descent(x, x, 0, sgd.rate(self._address[0]))
+        rate = sgd.rate(self._address[0])
+        if sgd.steps == 0 or sgd.epochs == 0 or rate == 0:
+            return Descent(x, x, 0, rate)
         return super().descend(x, sgd, correction)

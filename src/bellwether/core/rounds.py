@@ -1,5 +1,6 @@
 """The round: draws the cohort, opens the door to the clients, counts, records."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -64,11 +65,7 @@ def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
     clients = _Cohorts(setting, number, server, dict(before.memories))
     state = setting.algorithm.round(before.state, clients, server)
     clients.finish()
-    if not isinstance(state, State):
-        raise InputError(
-            f"{type(setting.algorithm).__name__}.round must return a State,"
-            f" not {type(state).__name__}"
-        )
+    _check_state(setting, state)
     if setting.stop_on_divergence and not _finite(state.model):
         raise Diverged(
             f"round {number}, server: the model is not finite although every reply was;"
@@ -99,10 +96,13 @@ class _Cohorts:
         self._setting = setting
         self._round = round
         self._server = server
-        self._buffers = server.buffers
         self._open: list[Iterator[Reply[Any]]] = []
 
     def run(self, local: Callable[[Client, Any], Any], sent: Any) -> Replies[Any]:
+        if not dataclasses.is_dataclass(sent):
+            raise InputError(
+                f"clients.run sends a dataclass such as Sent(model=x), not {type(sent).__name__}"
+            )
         setting = self._setting
         number = len(self._open)
         cohort = tuple(
@@ -113,15 +113,15 @@ class _Cohorts:
             exchange=number,
             local=local,
             sent=sent,
-            buffers=self._buffers,
+            buffers=self._server.buffers,
             cohort=cohort,
             chunk=_batch_size(side(setting.algorithm, "client")),
             memory=setting.algorithm.memory,
             memories={c: self.memories[c] for c in cohort if c in self.memories},
         )
         self.asked.extend(cohort)
-        self.bytes_down += len(cohort) * (wire.size(sent) + wire.tensor_size(self._buffers))
-        replies = self._accept(setting.engine.run(exchange))
+        self.bytes_down += len(cohort) * (wire.size(sent) + wire.tensor_size(exchange.buffers))
+        replies = self._accept(exchange, setting.engine.run(exchange))
         self._open.append(replies)
         return Replies(cohort, replies)
 
@@ -131,18 +131,19 @@ class _Cohorts:
             for _ in replies:
                 pass
 
-    def _accept(self, outcomes: Iterator[Outcome]) -> Iterator[Reply[Any]]:
-        total, count = torch.zeros_like(self._buffers), 0
+    def _accept(self, exchange: Exchange, outcomes: Iterator[Outcome]) -> Iterator[Reply[Any]]:
+        sent = exchange.buffers
+        moved, count = torch.zeros_like(sent), 0
         for outcome in outcomes:
             self._check(outcome)
             self.bytes_up += wire.size(outcome.upload) + wire.tensor_size(outcome.buffers)
             if outcome.memory is not None:
                 self.memories[outcome.client] = outcome.memory
-            total += outcome.buffers
+            moved += outcome.buffers - sent
             count += 1
             yield Reply(outcome.upload, outcome.client, outcome.position, outcome.samples)
         if count:
-            self._server.buffers = total / count
+            self._server.buffers = sent + moved / count  # a constant buffer stays as it is
 
     def _check(self, outcome: Outcome) -> None:
         if not self._setting.stop_on_divergence:
@@ -155,8 +156,18 @@ class _Cohorts:
                 )
 
 
+def _check_state(setting: Setting, state: Any) -> None:
+    name = f"{type(setting.algorithm).__name__}.round"
+    if not isinstance(state, State):
+        raise InputError(f"{name} must return a State, not {type(state).__name__}")
+    if state.model.shape != setting.space.parameters.shape:
+        shape, size = tuple(state.model.shape), setting.space.size
+        raise InputError(f"{name} returned a model of shape {shape}, not a vector of {size}")
+
+
 def _finite(vector: Vector) -> bool:
-    return bool(torch.isfinite(vector.sum()))  # one NaN or Inf makes the sum so
+    # One NaN or Inf makes the sum so; a sum can also overflow, so only then look at each.
+    return bool(torch.isfinite(vector.sum()) or torch.isfinite(vector).all())
 
 
 def _hint(sgd: SGD | None, name: str) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -33,20 +34,24 @@ class SGD:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("lr", "min_lr", "weight_decay"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise InputError(
-                    f"SGD({name}={getattr(self, name)}): must be a finite number, 0 or more"
-                )
-        if not 0 < self.decay <= 1:
-            raise InputError(f"SGD(decay={self.decay}): must be above 0 and at most 1")
         if (self.epochs is None) == (self.steps is None):
             given = "neither" if self.epochs is None else "both"
             raise InputError(f"SGD needs exactly one of epochs and steps, got {given}")
+        for name in ("lr", "min_lr", "weight_decay", "decay"):
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and math.isfinite(value) and float(value) >= 0):
+                raise InputError(f"SGD({name}={value!r}): must be a finite number, 0 or more")
+            object.__setattr__(self, name, float(value))
+        if not 0 < self.decay <= 1:
+            raise InputError(f"SGD(decay={self.decay}): must be above 0 and at most 1")
         for name, least in (("epochs", 0), ("steps", 0), ("batch_size", 1)):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
+            if value is None:
+                continue
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not whole or int(value) < least:
                 raise InputError(f"SGD({name}={value!r}): must be a whole number, at least {least}")
+            object.__setattr__(self, name, int(value))
 
     def rate(self, round: int) -> float:
         """The learning rate of a round, counted from 1."""

@@ -16,7 +16,7 @@ SERVER = -1
 
 def key(seed: int, purpose: str, *address: int) -> int:
     """128 bits that name a stream; an address is, say, (round, exchange, client)."""
-    name = repr((seed, purpose, address)).encode()
+    name = repr((int(seed), purpose, tuple(map(int, address)))).encode()
     return int.from_bytes(hashlib.blake2b(name, digest_size=16).digest(), "little")
 
 

@@ -3,9 +3,11 @@
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from bellwether.core.errors import InputError
 
@@ -22,12 +24,18 @@ class FlatModule:
     """
 
     def __init__(self, module: nn.Module, device: torch.device | str = "cpu") -> None:
-        self.module = copy.deepcopy(module).to(device)
+        if any(is_lazy(t) for t in (*module.parameters(), *module.buffers())):
+            raise InputError(
+                "the model has lazy modules, whose shapes are not known yet;"
+                " put one batch of inputs through it first"
+            )
+        self.module = copy.deepcopy(module).to(device).train()
         trainable = [p for p in self.module.parameters() if p.requires_grad]
-        slots = list(_buffer_slots(self.module))
-        floating = [(o, n, b) for o, n, b in slots if b.is_floating_point()]
-        self._integers = [(b, b.clone()) for _, _, b in slots if not b.is_floating_point()]
-        self.dtype = _one_dtype([*trainable, *(b for _, _, b in floating)])
+        buffers = _buffers(self.module)
+        floating = [b for b in buffers if b.bound.is_floating_point()]
+        self._integers = [b for b in buffers if not b.bound.is_floating_point()]
+        self._fresh = [b.bound.clone() for b in self._integers]
+        self.dtype = _one_dtype([*trainable, *(b.bound for b in floating)])
         self.device = torch.device(device)
 
         self.parameters = self._pack(trainable)
@@ -37,11 +45,12 @@ class FlatModule:
             parameter.data = value
             parameter.grad = slope
 
-        tensors = [b for _, _, b in floating]
+        tensors = [b.bound for b in floating]
         self.buffers = self._pack(tensors)
-        views = _views(self.buffers, tensors)
-        self._slots = [(o, n, v) for (o, n, _), v in zip(floating, views, strict=True)]
-        self._bind_buffers()
+        # `.data`: autograd shall count writes to one buffer, not to all that share the storage
+        views = [view.data for view in _views(self.buffers, tensors)]
+        self._floating = [_Buffer(b.slots, v) for b, v in zip(floating, views, strict=True)]
+        self._bind()
 
     @property
     def size(self) -> int:
@@ -50,12 +59,7 @@ class FlatModule:
 
     def load(self, x: Vector, buffers: Vector) -> None:
         """Become the model x with these buffers, in training mode."""
-        self.parameters.copy_(x)
-        if self._slots:
-            self.buffers.copy_(buffers)
-            self._bind_buffers()
-        for buffer, fresh in self._integers:
-            buffer.copy_(fresh)
+        self._restore(x, buffers, self._fresh)
         if not self.module.training:
             self.module.train()
 
@@ -63,25 +67,29 @@ class FlatModule:
     def uncommitted(self) -> Iterator[None]:
         """Leave parameters and all buffers afterwards as they were before."""
         parameters, buffers = self.parameters.clone(), self.read_buffers()
-        integers = [buffer.clone() for buffer, _ in self._integers]
+        integers = [buffer.held().clone() for buffer in self._integers]
         yield
-        self.parameters.copy_(parameters)
-        self.buffers.copy_(buffers)
-        self._bind_buffers()
-        for (buffer, _), before in zip(self._integers, integers, strict=True):
-            buffer.copy_(before)
+        self._restore(parameters, buffers, integers)
 
     def read_buffers(self) -> Vector:
         """A copy of the floating buffers as they are now."""
-        for owner, name, view in self._slots:
-            held = owner._buffers[name]
-            if held is not view and held is not None:  # a module may rebind instead of updating
-                view.copy_(held)
+        for buffer in self._floating:
+            held = buffer.held()
+            if held is not buffer.bound:
+                buffer.bound.copy_(held.detach())
         return self.buffers.clone()
 
-    def _bind_buffers(self) -> None:
-        for owner, name, view in self._slots:
-            owner._buffers[name] = view
+    def _restore(self, parameters: Vector, buffers: Vector, integers: Sequence[Tensor]) -> None:
+        self.parameters.copy_(parameters)
+        self.buffers.copy_(buffers)
+        for buffer, value in zip(self._integers, integers, strict=True):
+            buffer.bound.copy_(value)
+        self._bind()
+
+    def _bind(self) -> None:
+        for buffer in (*self._floating, *self._integers):
+            for owner, name in buffer.slots:
+                owner._buffers[name] = buffer.bound
 
     def _pack(self, tensors: Sequence[Tensor]) -> Vector:
         if not tensors:
@@ -89,19 +97,34 @@ class FlatModule:
         return torch.cat([t.detach().reshape(-1) for t in tensors])
 
 
+@dataclass(frozen=True, eq=False)
+class _Buffer:
+    """A buffer, bound in one or more places of the module."""
+
+    slots: list[tuple[nn.Module, str]]
+    bound: Tensor
+
+    def held(self) -> Tensor:
+        """The tensor that is there now: a module may rebind its buffer instead of updating it."""
+        for owner, name in self.slots:
+            held = owner._buffers[name]
+            if held is not None and held is not self.bound:
+                return held
+        return self.bound
+
+
+def _buffers(module: nn.Module) -> list[_Buffer]:
+    found: dict[int, _Buffer] = {}
+    for owner in module.modules():
+        for name, tensor in owner._buffers.items():
+            if tensor is not None:
+                found.setdefault(id(tensor), _Buffer([], tensor)).slots.append((owner, name))
+    return list(found.values())
+
+
 def _views(flat: Vector, like: Sequence[Tensor]) -> list[Tensor]:
     pieces = flat.split([t.numel() for t in like])
     return [piece.view(t.shape) for piece, t in zip(pieces, like, strict=True)]
-
-
-def _buffer_slots(module: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
-    seen: set[int] = set()
-    for owner in module.modules():
-        for name, buffer in owner._buffers.items():
-            if buffer is None or id(buffer) in seen:
-                continue
-            seen.add(id(buffer))
-            yield owner, name, buffer
 
 
 def _one_dtype(tensors: Sequence[Tensor]) -> torch.dtype:

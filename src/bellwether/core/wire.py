@@ -1,6 +1,7 @@
 """Dataclass fields <-> bytes: what a message is on a network, and exactly how long it is.
 
-    message: magic "BW", version, count; count times (index of the field, value); CRC-32
+    message: magic "BW", version, fingerprint of the schema, count;
+             count times (index of the field, value); CRC-32
     value:   kind, then its payload; a vector is dtype, rank, sizes, raw little-endian numbers
 
 Fields that still have their default are not sent. Nothing is ever unpickled.
@@ -27,11 +28,12 @@ _DTYPES = [
 ]  # fmt: skip
 _CODES = {dtype: code for code, dtype in enumerate(_DTYPES)}
 _MAX_RANK = 8
+_MAX_DEPTH = 16
 
 
 def size(message: Any) -> int:
     """How many bytes `encode` makes of the message, without making them."""
-    return len(_HEAD) + 1 + sum(1 + _size(v) for _, v in _sent(message)) + 4
+    return len(_HEAD) + 4 + 1 + sum(1 + _size(v) for _, v in _sent(message)) + 4
 
 
 def tensor_size(tensor: Tensor) -> int:
@@ -42,7 +44,8 @@ def tensor_size(tensor: Tensor) -> int:
 def encode(message: Any) -> bytes:
     """The fields of a dataclass as bytes."""
     fields = list(_sent(message))
-    body = b"".join([_HEAD, bytes([len(fields)]), *(bytes([i]) + _encode(v) for i, v in fields)])
+    head = _HEAD + _fingerprint(type(message)) + bytes([len(fields)])
+    body = b"".join([head, *(bytes([i]) + _encode(v) for i, v in fields)])
     return body + struct.pack("<I", zlib.crc32(body))
 
 
@@ -54,6 +57,8 @@ def decode(schema: type[T], data: bytes) -> T:
     if zlib.crc32(body) != checksum:
         raise WireError(f"a {schema.__name__} of {len(data)} bytes is truncated or corrupt")
     reader = _Reader(body, len(_HEAD))
+    if reader.take(4) != _fingerprint(schema):
+        raise WireError(f"the message is no {schema.__name__}")
     names = [f.name for f in dataclasses.fields(schema)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     for _ in range(reader.byte()):
@@ -69,16 +74,26 @@ def decode(schema: type[T], data: bytes) -> T:
         raise WireError(f"the message is no {schema.__name__}: {error}") from None
 
 
+def _fingerprint(schema: Any) -> bytes:
+    names = ",".join([schema.__name__, *(f.name for f in dataclasses.fields(schema))])
+    return struct.pack("<I", zlib.crc32(names.encode()))
+
+
 def _sent(message: Any) -> Iterator[tuple[int, Any]]:
     for index, field in enumerate(dataclasses.fields(message)):
         value = getattr(message, field.name)
         default = field.default
         if isinstance(value, Tensor):
-            if value.numel() == 0 and isinstance(default, Tensor):
+            if value.numel() == 0 and isinstance(default, Tensor) and default.numel() == 0:
                 continue
-        elif type(value) is type(default) and value == default:
+        elif type(value) is type(default) and _same(value, default):
             continue
         yield index, value
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Equal to the last bit: -0.0 is not 0.0, nor True 1."""
+    return _encode(value) == _encode(default)
 
 
 def _size(value: Any) -> int:
@@ -92,8 +107,10 @@ def _size(value: Any) -> int:
 def _encode(value: Any) -> bytes:
     match value:
         case Tensor():
-            if value.dtype not in _CODES:
-                raise WireError(f"a message cannot hold numbers of type {value.dtype}")
+            if value.dtype not in _CODES or value.ndim > _MAX_RANK:
+                raise WireError(
+                    f"a message cannot hold numbers of type {value.dtype} with {value.ndim} axes"
+                )
             flat = value.detach().cpu().contiguous().reshape(-1)
             head = struct.pack(
                 f"<cBB{value.ndim}Q", b"v", _CODES[value.dtype], value.ndim, *value.shape
@@ -104,11 +121,16 @@ def _encode(value: Any) -> bytes:
         case bool():
             return b"b" + bytes([value])
         case int():
+            if not -(2**63) <= value < 2**63:
+                raise WireError(f"a message cannot hold {value}: more than 64 bits")
             return b"i" + struct.pack("<q", value)
         case float():
             return b"f" + struct.pack("<d", value)
         case str():
-            text = value.encode()
+            try:
+                text = value.encode()
+            except UnicodeEncodeError:
+                raise WireError(f"a message cannot hold the text {value!r}") from None
             return b"s" + struct.pack("<I", len(text)) + text
         case tuple() | list():
             return b"t" + struct.pack("<I", len(value)) + b"".join(_encode(v) for v in value)
@@ -139,7 +161,7 @@ class _Reader:
     def number(self, code: str) -> Any:
         return struct.unpack("<" + code, self.take(struct.calcsize("<" + code)))[0]
 
-    def value(self) -> Any:
+    def value(self, depth: int = 0) -> Any:
         match self.take(1):
             case b"v":
                 return self._vector()
@@ -157,7 +179,9 @@ class _Reader:
                 except UnicodeDecodeError:
                     raise WireError("the message holds text that is no UTF-8") from None
             case b"t":
-                return tuple(self.value() for _ in range(self.number("I")))
+                if depth == _MAX_DEPTH:
+                    raise WireError(f"the message holds tuples more than {_MAX_DEPTH} deep")
+                return tuple(self.value(depth + 1) for _ in range(self.number("I")))
             case kind:
                 raise WireError(f"the message holds a value of unknown kind {kind!r}")
 
@@ -166,6 +190,8 @@ class _Reader:
         if code >= len(_DTYPES) or rank > _MAX_RANK:
             raise WireError(f"the message holds a vector of unknown type {code} or rank {rank}")
         shape = [self.number("Q") for _ in range(rank)]
+        if max(shape, default=0) >= 2**31:
+            raise WireError("the message holds a vector of absurd size")
         raw = self.take(math.prod(shape) * _DTYPES[code].itemsize)
         if not raw:
             return torch.empty(shape, dtype=_DTYPES[code])

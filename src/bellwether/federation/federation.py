@@ -122,7 +122,7 @@ class Federation(interfaces.Federation):
     def server(self, round: int) -> Samples:
         if self._server is None:
             raise InputError("the server of this federation has no data; give it server=...")
-        return self._server(whole(round, "a round", 1))
+        return self._server(whole(round, "a round"))
 
     def __repr__(self) -> str:
         server = "with" if self.has_server_data else "without"

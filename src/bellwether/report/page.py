@@ -1,8 +1,6 @@
 """The comparison as one HTML file that fetches nothing."""
 
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +8,7 @@ from string import Template
 
 from plotly.offline import get_plotlyjs
 
-from bellwether.core.errors import InputError
+from bellwether.core.files import write_atomically
 from bellwether.experiments.results import Comparison
 from bellwether.experiments.summary import Summary, summarise
 from bellwether.report.embedded import COLUMNS, cosine, embedded
@@ -20,20 +18,7 @@ from bellwether.report.rows import Cell, caption, headers, rows
 
 def write_page(comparison: Comparison, path: Path | str) -> Path:
     """Write the page; whoever reads the path sees the old file or the new one, never a part."""
-    path = Path(path)
-    html = page(comparison)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(html, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise InputError(
-            f"cannot write the page {path} ({error.strerror}); name a file in a writable folder"
-        ) from error
-    return path
+    return write_atomically(Path(path), page(comparison))
 
 
 def page(comparison: Comparison) -> str:

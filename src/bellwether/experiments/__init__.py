@@ -1,0 +1,1 @@
+"""Training, comparisons, and what they leave on disk."""
