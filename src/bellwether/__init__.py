@@ -7,20 +7,41 @@ goes in and comes out.
 """
 
 from bellwether import data, engines, models
-from bellwether.algorithms import CLGSGD, FedAvg, FedCLGC, FedCLGS, ServerOnly
-from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, by_samples, mean
+from bellwether.algorithms import (
+    CLGSGD,
+    FSL,
+    FSLP,
+    DataSharing,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedBCGD,
+    FedBCGDPlus,
+    FedCLGC,
+    FedCLGS,
+    FedDC,
+    FedDyn,
+    FLTrust,
+    Safari,
+    Scaffold,
+    ScaffoldPlus,
+    ServerOnly,
+)
+from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, mean
 from bellwether.core.dataset import Dataset, Samples
 from bellwether.core.errors import BellwetherError, ClientFailed, Diverged, InputError, WireError
 from bellwether.core.participants import Client, Server
 from bellwether.core.records import RoundRecord
 from bellwether.core.sgd import SGD, Batch, Descent
-from bellwether.core.vector import Vector
+from bellwether.core.vector import Vector, dot, norm
 from bellwether.experiments.training import Interrupted, Result, train
 from bellwether.federation import Federation, federate, participation, partition, server_data
 from bellwether.version import __version__
 
 __all__ = [
     "CLGSGD",
+    "FSL",
+    "FSLP",
     "SGD",
     "Algorithm",
     "Batch",
@@ -28,18 +49,29 @@ __all__ = [
     "Client",
     "ClientFailed",
     "Clients",
+    "DataSharing",
     "Dataset",
     "Descent",
     "Diverged",
+    "FLTrust",
+    "FedAdam",
     "FedAvg",
+    "FedAvgM",
+    "FedBCGD",
+    "FedBCGDPlus",
     "FedCLGC",
     "FedCLGS",
+    "FedDC",
+    "FedDyn",
     "Federation",
     "InputError",
     "Interrupted",
     "Result",
     "RoundRecord",
+    "Safari",
     "Samples",
+    "Scaffold",
+    "ScaffoldPlus",
     "Sent",
     "Server",
     "ServerOnly",
@@ -48,12 +80,13 @@ __all__ = [
     "Vector",
     "WireError",
     "__version__",
-    "by_samples",
     "data",
+    "dot",
     "engines",
     "federate",
     "mean",
     "models",
+    "norm",
     "participation",
     "partition",
     "server_data",

@@ -1,6 +1,6 @@
 from dataclasses import KW_ONLY, dataclass
 
-from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, mean
+from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 
@@ -13,11 +13,12 @@ class CLGSGD(Algorithm):
     server: SGD
     _: KW_ONLY
     global_lr: float = 1.0
+    weights: Weights = "uniform"
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model
         replies = clients.run(self.local, Sent(model=x))
-        x = x + self.global_lr * mean(replies).change  # eq. 4
+        x = x + self.global_lr * mean(replies, self.weights).change  # eq. 4
         return State(model=server.descend(x, self.server).end)  # eq. 5
 
     def local(self, client: Client, sent: Sent) -> Upload:

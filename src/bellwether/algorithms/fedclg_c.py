@@ -1,6 +1,7 @@
 from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
-from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, mean
+from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 
@@ -13,13 +14,16 @@ class FedCLGC(Algorithm):
     server: SGD
     _: KW_ONLY
     global_lr: float = 1.0
+    gradient: Literal["full", "batch"] = "full"
+    weights: Weights = "uniform"
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model
-        replies = clients.run(self.local, Sent(model=x, guide=server.gradient(x)))
-        x = x + self.global_lr * mean(replies).change  # eq. 4
+        guide = server.gradient(x, self.server if self.gradient == "batch" else None)  # g_s
+        replies = clients.run(self.local, Sent(model=x, guide=guide))
+        x = x + self.global_lr * mean(replies, self.weights).change  # eq. 4
         return State(model=server.descend(x, self.server).end)  # eq. 5
 
     def local(self, client: Client, sent: Sent) -> Upload:
-        correction = sent.guide - client.gradient(sent.model)  # c_i = g_s - g_i
-        return Upload(change=client.descend(sent.model, self.client, correction).change)
+        own = client.gradient(sent.model, self.client if self.gradient == "batch" else None)  # g_i
+        return Upload(change=client.descend(sent.model, self.client, sent.guide - own).change)

@@ -1,28 +1,41 @@
 from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
-from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, mean
+from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
+from bellwether.core.errors import InputError
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 
 
 @dataclass(frozen=True)
 class FedCLGS(Algorithm):
-    """FedCLG-S: the server's gradient corrects the aggregate (Bian et al. 2024, eq. 11)."""
+    """FedCLG-S: the server's gradient corrects the aggregate (Bian et al. 2024, eq. 11).
+
+    x <- x + eta_g mean_i (Delta_i - K eta (g_s - g_i)), then the server descends. K counts steps,
+    as the derivation needs, or epochs, as the paper's experiments may have it.
+    """
 
     client: SGD
     server: SGD
     _: KW_ONLY
     global_lr: float = 1.0
+    gradient: Literal["full", "batch"] = "full"
+    count: Literal["steps", "epochs"] = "steps"
+    weights: Weights = "uniform"
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model
         replies = clients.run(self.local, Sent(model=x))
-        guide = server.gradient(x)  # g_s, while the clients train
-        corrected = (r.change - r.steps * r.lr * (guide - r.gradient) for r in replies)
-        x = x + self.global_lr * mean(corrected)  # eq. 11
+        guide = server.gradient(x, self.server if self.gradient == "batch" else None)  # g_s
+        x = x + self.global_lr * mean(
+            replies, self.weights, of=lambda r: r.change - r.steps * r.lr * (guide - r.gradient)
+        )  # eq. 11
         return State(model=server.descend(x, self.server).end)  # eq. 5
 
     def local(self, client: Client, sent: Sent) -> Upload:
-        gradient = client.gradient(sent.model)  # g_i
+        own = client.gradient(sent.model, self.client if self.gradient == "batch" else None)  # g_i
         descent = client.descend(sent.model, self.client)
-        return Upload(descent.change, gradient, descent.steps, descent.lr)
+        k = descent.steps if self.count == "steps" else self.client.epochs
+        if k is None:
+            raise InputError("FedCLGS(count='epochs') needs a client SGD with epochs")
+        return Upload(descent.change, own, k, descent.lr)

@@ -4,14 +4,15 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self
 
 import torch
+from typing_extensions import TypeVar
 
 from bellwether.core.errors import InputError
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
-from bellwether.core.vector import Vector
+from bellwether.core.vector import Layers, Vector
 
 EMPTY = torch.empty(0)
 """The value of a vector field that a message does not use: it is not sent and costs no byte."""
@@ -49,6 +50,7 @@ class Upload:
 
 S = TypeVar("S")
 U = TypeVar("U")
+StateT = TypeVar("StateT", bound=State, default=State)
 
 
 class Reply(Generic[U]):
@@ -90,54 +92,86 @@ class Clients(Protocol):
     def population(self) -> int:
         """N, the number of all clients."""
 
+    @property
+    def samples(self) -> int:
+        """n, the samples of all clients together."""
+
     def run(self, local: Callable[[Client, S], U], sent: S) -> Replies[U]:
         """Draw a cohort and start `local` at each of its members; read the replies later."""
 
 
-class Mean:
-    """The mean of replies: `count`, and the mean of every field of their uploads."""
+class Fields:
+    """Numbers and vectors under the names of an upload's fields; 0 if nobody replied."""
 
-    def __init__(self, count: int, fields: dict[str, Any]) -> None:
-        self.count = count
-        self._fields = fields
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
 
     def __getattr__(self, field: str) -> Any:
-        if field.startswith("__") or (self.count and field not in self._fields):
+        if field.startswith("_") or (self._values and field not in self._values):
             raise AttributeError(f"the replies have no number or vector {field!r}")
-        return self._fields[field] if self.count else 0.0  # nobody replied: no change
+        return self._values.get(field, 0.0)
 
 
-def mean(replies: Iterable[Any], weights: Callable[[Any], float] | None = None) -> Any:
+class Mean(Fields):
+    """The mean of every field of the replies, their `count`, and the plain `sum` of each field."""
+
+    def __init__(self, count: int, means: dict[str, Any], sums: dict[str, Any]) -> None:
+        super().__init__(means)
+        self.count = count
+        self.sum = Fields(sums)
+
+
+Weights = Literal["uniform", "samples"]
+"""How replies count in a mean: all the same, or by n_i."""
+
+
+def mean(
+    replies: Iterable[Any],
+    weights: Weights | Callable[[Any], float] | None = None,
+    of: Callable[[Any], Any] | None = None,
+) -> Any:
     """The mean, in one pass, in order, in memory for one reply.
 
-    Of replies: a `Mean`, field by field. Of vectors or numbers: their mean. `weights` gives the
-    weight of an item, such as `by_samples`; without it all count the same.
+    Of replies: a `Mean`, field by field, or the mean of what the function `of` makes of each. Of
+    vectors or numbers: their mean.
     """
-    totals: dict[str, Any] = {}
-    count, mass, of_replies = 0, 0.0, isinstance(replies, Replies)
+    uniform = weights in (None, "uniform")
+    sums: dict[str, Any] = {}
+    weighted: dict[str, Any] = sums if uniform else {}
+    count, mass = 0, 0.0
+    fieldwise = of is None and isinstance(replies, Replies)
     for item in replies:
-        of_replies = isinstance(item, Reply)
-        weight = 1.0 if weights is None else float(weights(item))
-        for name, value in (_numbers(item.upload) if of_replies else {"": item}).items():
-            term = value if weight == 1.0 else value * weight
-            if not count:
-                totals[name] = term.clone() if isinstance(term, torch.Tensor) else term
-            else:
-                totals[name] += term  # in place where it is a vector
+        fieldwise = of is None and isinstance(item, Reply)
+        values = _numbers(item.upload) if fieldwise else {"": of(item) if of else item}
+        _add(sums, values)
+        weight = 1.0
+        if not uniform:
+            weight = _weight(weights, item)
+            _add(weighted, {name: value * weight for name, value in values.items()})
         count, mass = count + 1, mass + weight
     if count and not mass:
         raise InputError("the weights of a mean must not all be 0")
-    if not of_replies:
-        return totals[""] / mass if count else 0.0
-    return Mean(count, {name: total / mass for name, total in totals.items()})
+    means = {name: total / mass for name, total in weighted.items()}
+    return Mean(count, means, sums) if fieldwise else means.get("", 0.0)
 
 
-def by_samples(reply: Reply[Any]) -> float:
-    """The weight n_i, for `mean`."""
-    return reply.samples
+def _add(totals: dict[str, Any], values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        if name in totals:
+            totals[name] += value  # in place where it is a vector
+        else:
+            totals[name] = value.clone() if isinstance(value, torch.Tensor) else value
 
 
-class Algorithm(ABC):
+def _weight(weights: Any, item: Any) -> float:
+    if weights == "samples":
+        return float(item.samples)
+    if callable(weights):
+        return float(weights(item))
+    raise InputError(f"weights must be 'uniform' or 'samples', not {weights!r}")
+
+
+class Algorithm(ABC, Generic[StateT]):
     """A method of federated learning; subclasses are frozen dataclasses.
 
     They see vectors and participants, nothing else. The settings of a side's descent are the
@@ -147,17 +181,29 @@ class Algorithm(ABC):
 
     memory: ClassVar[type[Any] | None] = None
     """A frozen dataclass of vectors that each client keeps, all zero at first."""
+    shares_server_data: ClassVar[bool] = False
+    """Whether clients train on the server's samples beside their own."""
 
-    def start(self, model: Vector, server: Server) -> State:
+    @property
+    def needs_server_data(self) -> bool:
+        """Whether the server must own samples: it does when it has steps to take."""
+        server = side(self, "server")
+        return server is not None and server.steps != 0 and server.epochs != 0
+
+    def laid_out(self, layers: Layers) -> Self:
+        """The method as it suits a model; for methods that name layers."""
+        return self
+
+    def start(self, model: Vector, server: Server) -> StateT:
         """The state before the first round; for methods with more state, or pre-training."""
-        return State(model)
+        return State(model)  # type: ignore[return-value]
 
     @abstractmethod
-    def round(self, state: State, clients: Clients, server: Server) -> State:
+    def round(self, state: StateT, clients: Clients, server: Server) -> StateT:
         """What the server does in one round."""
 
 
-def side(algorithm: Algorithm, name: str) -> SGD | None:
+def side(algorithm: Algorithm[Any], name: str) -> SGD | None:
     """The settings of one side's descent, "client" or "server", if the method has that side."""
     value = getattr(algorithm, name, None)
     return value if isinstance(value, SGD) else None

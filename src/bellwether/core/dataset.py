@@ -34,6 +34,10 @@ class Samples(NamedTuple):
         """A private, aligned copy of the samples at these indices."""
         return Samples(self.inputs.index_select(0, indices), self.targets.index_select(0, indices))
 
+    def union(self, other: "Samples") -> "Samples":
+        """These samples, then those."""
+        return Samples(*(torch.cat(both) for both in zip(self, other, strict=True)))
+
 
 def samples(inputs: Any, targets: Any, owner: str) -> Samples:
     """Arrays or tensors as `Samples`; `owner` names them in errors ("client 3", "the server")."""

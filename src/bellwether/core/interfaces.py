@@ -17,6 +17,10 @@ class Federation(Protocol):
         """How many clients there are; their ids are 0 .. population-1."""
 
     @property
+    def samples(self) -> int:
+        """How many samples all clients hold together; `InputError` where nobody knows."""
+
+    @property
     def test(self) -> Samples | None:
         """Samples that nobody trains on."""
 

@@ -1,5 +1,6 @@
 """The two kinds of participants that a method sees: a client and the server."""
 
+import dataclasses
 from functools import cached_property
 from typing import Any
 
@@ -53,9 +54,8 @@ class Participant:
         self._prepare(x)
         if batch_of is None:
             return self._space.mean_gradient(self.data, self._chunk)
-        first = next(batches(self.data, batch_of, self._order()), None)
-        if first is None:
-            raise InputError("a mini-batch gradient needs a descent of at least one step")
+        one = dataclasses.replace(batch_of, epochs=None, steps=1)
+        (first,) = batches(self.data, one, self._order())
         return self._space.mean_gradient(first, None)
 
     def descend(self, x: Vector, sgd: SGD, correction: Correction | None = None) -> Descent:

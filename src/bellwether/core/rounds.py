@@ -24,7 +24,7 @@ from bellwether.core.workspace import Workspace
 class Setting:
     """What stays the same in every round of a training run."""
 
-    algorithm: Algorithm
+    algorithm: Algorithm[Any]
     federation: Federation
     participation: Participation
     engine: Engine
@@ -98,6 +98,10 @@ class _Cohorts:
         self._server = server
         self._open: list[Iterator[Reply[Any]]] = []
 
+    @property
+    def samples(self) -> int:
+        return self._setting.federation.samples
+
     def run(self, local: Callable[[Client, Any], Any], sent: Any) -> Replies[Any]:
         if not dataclasses.is_dataclass(sent):
             raise InputError(
@@ -116,6 +120,7 @@ class _Cohorts:
             buffers=self._server.buffers,
             cohort=cohort,
             chunk=_batch_size(side(setting.algorithm, "client")),
+            shares_server_data=setting.algorithm.shares_server_data,
             memory=setting.algorithm.memory,
             memories={c: self.memories[c] for c in cohort if c in self.memories},
         )

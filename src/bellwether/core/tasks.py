@@ -43,6 +43,8 @@ class Exchange:
     buffers: Vector
     cohort: tuple[int, ...]
     chunk: int | None
+    shares_server_data: bool
+    """Whether clients train on the server's samples beside their own."""
     memory: type[Any] | None
     memories: Mapping[int, Any]
     """What the clients of this cohort keep; a client that is missing starts from zero."""
@@ -69,6 +71,8 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
     identity = exchange.cohort[position]
     where = f"client {identity}, round {exchange.round}"
     data = workplace.federation.client(identity)
+    if exchange.shares_server_data and workplace.federation.has_server_data:
+        data = data.union(workplace.federation.server(exchange.round))
     memory = exchange.memories.get(identity)
     if memory is None and exchange.memory is not None:
         zero = torch.zeros_like(space.parameters)

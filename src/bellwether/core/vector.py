@@ -1,9 +1,10 @@
 """A module as one vector: parameters and gradients are views into two contiguous buffers."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,20 @@ from bellwether.core.errors import InputError
 
 Vector = Tensor
 """A tensor whose last axis is d, all trainable parameters in `module.parameters()`'s order."""
+
+
+Layers = Mapping[str, slice]
+"""Where each parameter, by its name in the module, lies in the vector."""
+
+
+def dot(a: Vector, b: Vector) -> Tensor:
+    """The inner product over the last axis."""
+    return (a * b).sum(dim=-1)
+
+
+def norm(a: Vector) -> Tensor:
+    """The Euclidean norm over the last axis."""
+    return dot(a, a).sqrt()
 
 
 class FlatModule:
@@ -30,7 +45,12 @@ class FlatModule:
                 " put one batch of inputs through it first"
             )
         self.module = copy.deepcopy(module).to(device).train()
-        trainable = [p for p in self.module.parameters() if p.requires_grad]
+        named = [(n, p) for n, p in self.module.named_parameters() if p.requires_grad]
+        trainable = [p for _, p in named]
+        ends = list(accumulate(p.numel() for p in trainable))
+        self.layers: Layers = {
+            n: slice(e - p.numel(), e) for (n, p), e in zip(named, ends, strict=True)
+        }
         buffers = _buffers(self.module)
         floating = [b for b in buffers if b.bound.is_floating_point()]
         self._integers = [b for b in buffers if not b.bound.is_floating_point()]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -23,7 +24,7 @@ class Plan:
     """What is to be compared on what."""
 
     title: str
-    methods: Mapping[str, Algorithm]
+    methods: Mapping[str, Algorithm[Any]]
     """By the names that are shown."""
     federation: Callable[[int], Federation]
     """Made from a seed: every seed has its own."""

@@ -12,7 +12,7 @@ from torch import nn
 
 from bellwether.core import rounds as core
 from bellwether.core import streams
-from bellwether.core.algorithm import Algorithm, side
+from bellwether.core.algorithm import Algorithm
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.evaluation import check_fit, evaluate
@@ -58,7 +58,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def train(
-    algorithm: Algorithm,
+    algorithm: Algorithm[Any],
     federation: Federation,
     model: nn.Module | Callable[[], nn.Module],
     rounds: int,
@@ -98,7 +98,7 @@ def train(
         space = workplace.workspace()
         check_fit(space, sample, federation.classes if loss is None else None)
         setting = core.Setting(
-            algorithm,
+            algorithm.laid_out(space.layers),
             federation,
             participation,
             engine or Local(),
@@ -201,12 +201,11 @@ def _device(device: str | torch.device) -> torch.device:
         raise InputError(f"device {str(device)!r} cannot be used here: {reason}") from error
 
 
-def _check_method(algorithm: Algorithm, federation: Federation) -> None:
+def _check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
     if not isinstance(algorithm, Algorithm):
         given = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise InputError(f"algorithm must be a method such as FedAvg(SGD(...)), not {given}")
-    server = side(algorithm, "server")
-    if server and server.steps != 0 and server.epochs != 0 and not federation.has_server_data:
+    if algorithm.needs_server_data and not federation.has_server_data:
         raise InputError(
             f"{type(algorithm).__name__} needs data at the server and the federation has none;"
             " give federate(..., server=server_data.Sample(samples=100)) or"
@@ -221,7 +220,7 @@ def _check_numbers(**numbers: int) -> None:
 
 
 def _identity(
-    algorithm: Algorithm,
+    algorithm: Algorithm[Any],
     federation: Federation,
     participation: Participation,
     space: Workspace,

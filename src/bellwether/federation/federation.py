@@ -42,6 +42,7 @@ class Federation(interfaces.Federation):
         server: Source | None = None,
         test: Samples | None = None,
         *,
+        samples: int | None = None,
         classes: int | None = None,
         manifest: Manifest | None = None,
     ) -> None:
@@ -49,6 +50,7 @@ class Federation(interfaces.Federation):
         self._client = client
         self._server = server
         self._test = test
+        self._samples = samples
         self._classes = classes
         self._manifest = manifest
 
@@ -67,6 +69,7 @@ class Federation(interfaces.Federation):
             Listed(tuple(held.values())),
             _every_round(others.get(_SERVER)),
             others.get(_TEST),
+            samples=sum(each.size for each in held.values()),
             classes=count_classes(held | others),
         )
 
@@ -92,6 +95,13 @@ class Federation(interfaces.Federation):
     @property
     def population(self) -> int:
         return self._population
+
+    @property
+    def samples(self) -> int:
+        """n, the samples of all clients together; lazy clients are not counted."""
+        if self._samples is None:
+            raise InputError("nobody knows how many samples all lazy clients hold together")
+        return self._samples
 
     @property
     def test(self) -> Samples | None:
@@ -164,6 +174,7 @@ def federate(
         shared.client,
         source,
         parties.get(_TEST),
+        samples=int(manifest.sizes.sum()),
         classes=count_classes(parties),
         manifest=manifest,
     )
