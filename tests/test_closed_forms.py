@@ -105,22 +105,23 @@ def test_a_method_computes_its_closed_form(name: str) -> None:
     assert agrees(CASES[name].method, CASES[name])
 
 
-CORRECTION = "sent.guide - client.gradient(sent.model)"
+OWN = "client.gradient(sent.model, self.gradient)"
+CORRECTION = f"sent.guide - {OWN}"
 MUTANTS = [
     ("FedAvg", "x + self", "x - self"),  # sign
     ("FedAvg", "self.global_lr * ", ""),  # a setting that is not used
     ("ServerOnly", "server.descend(state.model, self.server).end", "state.model"),  # stale
     ("CLGSGD", "server.descend(x, self", "server.descend(state.model, self"),  # stale model
     ("CLGSGD", "self.global_lr * ", ""),
-    ("FedCLGC", CORRECTION, "client.gradient(sent.model) - sent.guide"),
+    ("FedCLGC", CORRECTION, f"{OWN} - sent.guide"),
     ("FedCLGC", CORRECTION, "sent.guide"),  # half a correction
     ("FedCLGC", "descend(sent.model, self.client, correction)", "descend(sent.model, self.client)"),
-    ("FedCLGC", "guide=server.gradient(x)", "guide=server.gradient(0 * x)"),  # another point
+    ("FedCLGC", "server.gradient(x, ", "server.gradient(0 * x, "),  # another point
     ("FedCLGC", "server.descend(x, self", "server.descend(state.model, self"),
     ("FedCLGS", "r.change - r.steps", "r.change + r.steps"),
     ("FedCLGS", "r.steps * r.lr", "r.lr"),  # wrong factor
     ("FedCLGS", "guide - r.gradient", "r.gradient - guide"),
-    ("FedCLGS", "client.gradient(sent.model)", "client.gradient(0 * sent.model)"),
+    ("FedCLGS", OWN, OWN.replace("sent.model", "0 * sent.model")),
     ("FedCLGS", "server.descend(x, self", "server.descend(state.model, self"),
 ]  # fmt: skip
 

@@ -109,38 +109,26 @@ def test_the_gradient_is_that_of_all_data(chunk):
 
 
 def test_a_batchs_gradient_is_that_of_the_first_step_to_come():
-    mine = client(space(Spy()), chunk=3)
+    mine = client(space(Spy()), chunk=4)
     seen = mine._space.module[1].seen
     x = start(mine._space)
     one_step = SGD(1.0, steps=1, batch_size=4, weight_decay=0.0)
     for _ in range(2):  # before the first descent, and before the second
         seen.clear()
-        gradient = mine.gradient(x, batch_of=BATCHED)
-        assert mine.gradient(x, batch_of=BATCHED).equal(gradient)
+        gradient = mine.gradient(x, over="batch")
+        assert mine.gradient(x, over="batch").equal(gradient)
         descent = mine.descend(x, one_step)
         assert torch.equal(seen[0], seen[-1])
         assert len(seen[0]) == 4
         assert (descent.change + gradient).abs().max() < 1e-15
-    assert not torch.equal(mine.gradient(x, batch_of=BATCHED), gradient)  # the third has its own
-    still = mine.gradient(x, batch_of=SGD(0.1, steps=0, batch_size=BATCHED.batch_size))
-    assert len(seen[-1]) == BATCHED.batch_size  # the batch that a first step would take
-    assert still.isfinite().all()
-
-
-def test_a_batchs_gradient_has_no_weight_decay():
-    mine = client(space())
-    x = start(mine._space)
-    plain = mine.gradient(x, batch_of=SGD(0.1, epochs=1))
-    decayed = mine.gradient(x, batch_of=SGD(0.1, epochs=1, weight_decay=0.5))
-    assert torch.equal(plain, decayed)
-    assert (plain - mine.gradient(x)).abs().max() < 1e-15
+    assert not torch.equal(mine.gradient(x, over="batch"), gradient)  # the third has its own
 
 
 def test_gradients_keep_no_statistics():
     asked, silent = client(normalised()), client(normalised())
     x, buffers = start(asked._space), asked.buffers.clone()
     asked.gradient(x)
-    asked.gradient(x, batch_of=BATCHED)
+    asked.gradient(x, over="batch")
     assert torch.equal(asked.buffers, buffers)
     after = [mine.descend(x, BATCHED).end for mine in (asked, silent)]
     assert torch.equal(*after)

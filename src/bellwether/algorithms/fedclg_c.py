@@ -1,8 +1,7 @@
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
 
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
-from bellwether.core.participants import Client, Server
+from bellwether.core.participants import Client, Data, Server
 from bellwether.core.sgd import SGD
 
 
@@ -14,16 +13,16 @@ class FedCLGC(Algorithm):
     server: SGD
     _: KW_ONLY
     global_lr: float = 1.0
-    gradient: Literal["full", "batch"] = "full"
+    gradient: Data = "full"
     weights: Weights = "uniform"
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model
-        guide = server.gradient(x, self.server if self.gradient == "batch" else None)  # g_s
+        guide = server.gradient(x, self.gradient)  # g_s
         replies = clients.run(self.local, Sent(model=x, guide=guide))
         x = x + self.global_lr * mean(replies, self.weights).change  # eq. 4
         return State(model=server.descend(x, self.server).end)  # eq. 5
 
     def local(self, client: Client, sent: Sent) -> Upload:
-        own = client.gradient(sent.model, self.client if self.gradient == "batch" else None)  # g_i
-        return Upload(change=client.descend(sent.model, self.client, sent.guide - own).change)
+        correction = sent.guide - client.gradient(sent.model, self.gradient)  # g_s - g_i
+        return Upload(change=client.descend(sent.model, self.client, correction).change)

@@ -3,7 +3,7 @@ from typing import Literal
 
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
 from bellwether.core.errors import InputError
-from bellwether.core.participants import Client, Server
+from bellwether.core.participants import Client, Data, Server
 from bellwether.core.sgd import SGD
 
 
@@ -19,23 +19,23 @@ class FedCLGS(Algorithm):
     server: SGD
     _: KW_ONLY
     global_lr: float = 1.0
-    gradient: Literal["full", "batch"] = "full"
+    gradient: Data = "full"
     count: Literal["steps", "epochs"] = "steps"
     weights: Weights = "uniform"
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model
         replies = clients.run(self.local, Sent(model=x))
-        guide = server.gradient(x, self.server if self.gradient == "batch" else None)  # g_s
+        guide = server.gradient(x, self.gradient)  # g_s
         x = x + self.global_lr * mean(
             replies, self.weights, of=lambda r: r.change - r.steps * r.lr * (guide - r.gradient)
         )  # eq. 11
         return State(model=server.descend(x, self.server).end)  # eq. 5
 
     def local(self, client: Client, sent: Sent) -> Upload:
-        own = client.gradient(sent.model, self.client if self.gradient == "batch" else None)  # g_i
+        gradient = client.gradient(sent.model, self.gradient)  # g_i
         descent = client.descend(sent.model, self.client)
         k = descent.steps if self.count == "steps" else self.client.epochs
         if k is None:
             raise InputError("FedCLGS(count='epochs') needs a client SGD with epochs")
-        return Upload(descent.change, own, k, descent.lr)
+        return Upload(descent.change, gradient, k, descent.lr)

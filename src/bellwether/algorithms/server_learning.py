@@ -2,6 +2,7 @@ import math
 from dataclasses import KW_ONLY, dataclass, replace
 
 from bellwether.core.algorithm import Algorithm, Clients, Mean, Sent, State, Upload, Weights
+from bellwether.core.errors import InputError
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Vector
@@ -25,6 +26,12 @@ class ServerLearning(Algorithm):
     pretrain: SGD | None = None
     weights: Weights = "uniform"
 
+    def __post_init__(self) -> None:
+        if self.server is None and self.client.epochs is None:
+            raise InputError(
+                "the server's epochs follow the clients': give them, or server=SGD(...)"
+            )
+
     @property
     def needs_server_data(self) -> bool:
         return bool(self.weight or self.pretrain)
@@ -44,9 +51,9 @@ class ServerLearning(Algorithm):
         """The server's descent, at the rate eta_0."""
         sgd = self.server
         if sgd is None:
-            passes = (self.client.epochs or 1) * clients.samples / clients.population
-            epochs = math.ceil(passes / server.samples)
-            sgd = SGD(self.client.lr, epochs, None, self.client.batch_size)
+            assert self.client.epochs is not None
+            passes = self.client.epochs * clients.samples / clients.population
+            sgd = replace(self.client, epochs=math.ceil(passes / server.samples))
         if not self.derive_rate or not replies.count or not server.steps(sgd):
             return sgd
         travel = replies.sum.steps / replies.count * replies.lr * self.step(replies)

@@ -1,8 +1,7 @@
 """The two kinds of participants that a method sees: a client and the server."""
 
-import dataclasses
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +12,9 @@ from bellwether.core.interfaces import Federation
 from bellwether.core.sgd import SGD, Correction, Descent, batches, descend
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Workspace
+
+Data = Literal["full", "batch"]
+"""What a gradient is taken over: all data, or one mini-batch."""
 
 
 class Participant:
@@ -46,16 +48,15 @@ class Participant:
         """K, how many steps this descent takes here."""
         return sgd.local_steps(self.samples)
 
-    def gradient(self, x: Vector, batch_of: SGD | None = None) -> Vector:
+    def gradient(self, x: Vector, over: Data = "full") -> Vector:
         """grad f(x) over all data, or over the first mini-batch of the coming descent.
 
         Taken in training mode, in chunks of the batch size; statistics are not kept.
         """
         self._prepare(x)
-        if batch_of is None:
+        if over == "full":
             return self._space.mean_gradient(self.data, self._chunk)
-        one = dataclasses.replace(batch_of, epochs=None, steps=1)
-        (first,) = batches(self.data, one, self._order())
+        first = next(batches(self.data, SGD(0.0, steps=1, batch_size=self._chunk), self._order()))
         return self._space.mean_gradient(first, None)
 
     def descend(self, x: Vector, sgd: SGD, correction: Correction | None = None) -> Descent:
