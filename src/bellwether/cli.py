@@ -135,7 +135,10 @@ def run(
     server_lr: Annotated[float, typer.Option(help="The server's learning rate.")] = 0.05,
     server_epochs: Annotated[int, typer.Option(help="E, the server's epochs.")] = 1,
     decay: Annotated[float, typer.Option(help="Both rates shrink by this every round.")] = 0.99,
-    global_lr: Annotated[float, typer.Option(help="eta_g, the step on the mean change.")] = 1.0,
+    global_lr: Annotated[
+        float | None,
+        typer.Option(help="eta_g, the step on the mean; by default the method's."),
+    ] = None,
     target: Annotated[
         float | None, typer.Option(help="Accuracy for 'rounds to the target'.")
     ] = None,
@@ -152,8 +155,7 @@ def run(
     settings = {
         "client": SGD(lr=lr, epochs=epochs, batch_size=batch_size, decay=decay),
         "server": SGD(lr=server_lr, epochs=server_epochs, batch_size=batch_size, decay=decay),
-        "global_lr": global_lr,
-    }
+    } | ({} if global_lr is None else {"global_lr": global_lr})
     methods = {algorithms.find(name): algorithms.create(name, **settings) for name in algorithm}
     loaded = data.load(dataset)
     shape, classes = tuple(loaded.train.inputs.shape[1:]), len(loaded.classes)

@@ -29,6 +29,24 @@ def locate(block: Named, layers: Layers) -> Block:
     return tuple(found)
 
 
+def divide(count: int, shared: Block, layers: Layers) -> tuple[Block, ...]:
+    """What is not shared, in so many stretches of even length."""
+    size = max((s.stop for s in layers.values()), default=0)
+    taken = torch.zeros(size)
+    add(taken, shared, 1)
+    free = torch.nonzero(taken == 0).flatten()
+    if not 1 <= count <= len(free):
+        raise InputError(f"{count} blocks cannot be made of {len(free)} parameters")
+    return tuple(_runs(piece) for piece in free.tensor_split(count))
+
+
+def _runs(indices: Vector) -> Block:
+    """Ascending indices as slices of neighbours."""
+    cuts = (torch.nonzero(indices.diff() > 1).flatten() + 1).tolist()
+    pieces = indices.tensor_split(cuts)
+    return tuple(slice(int(piece[0]), int(piece[-1]) + 1) for piece in pieces)
+
+
 def check_cover(blocks: Sequence[Block], layers: Layers) -> None:
     """Raise `InputError` unless every coordinate lies in exactly one block."""
     size = max((s.stop for s in layers.values()), default=0)

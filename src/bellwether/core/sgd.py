@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral, Real
 
@@ -52,6 +52,10 @@ class SGD:
             if not whole or int(value) < least:
                 raise InputError(f"SGD({name}={value!r}): must be a whole number, at least {least}")
             object.__setattr__(self, name, int(value))
+
+    def __repr__(self) -> str:
+        shown = (f for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"SGD({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
     def rate(self, round: int) -> float:
         """The learning rate of a round, counted from 1."""

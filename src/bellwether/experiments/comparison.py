@@ -56,6 +56,7 @@ def compare(
         planned_rounds=plan.rounds,
         histogram=manifest.labels if manifest else None,
         server_histogram=manifest.server_labels if manifest and manifest.server else None,
+        server_draws=manifest.drawn if manifest else None,
         class_names=tuple(plan.class_names),
     )
 

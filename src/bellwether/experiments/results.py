@@ -51,7 +51,9 @@ class Comparison:
     histogram: NDArray[np.integer] | None = None
     """Samples by client and label."""
     server_histogram: NDArray[np.integer] | None = None
-    """The server's samples by label."""
+    """The server's samples by label, or those it draws from."""
+    server_draws: int | None = None
+    """How many the server draws of them in each round; None: it has them all."""
     class_names: tuple[str, ...] = ()
     """What label 0, 1 ... stand for; without them the numbers are shown."""
 

@@ -98,9 +98,11 @@ def _holdings(comparison: Comparison) -> str:
         text += " (evenly chosen ones)"
     text += f"; the strongest colour is {int(counts.max()):,}. Beside it, each label's share."
     if server is not None and server.sum():
+        owned, draws = f"{int(server.sum()):,}", comparison.server_draws
+        holds = f"draws {draws:,} of {owned} each round" if draws else f"holds {owned}"
         text += (
-            f" The server holds {int(server.sum()):,}; the cosine similarity of its labels "
-            f"with the population's is {cosine(server, counts.sum(axis=0)):.3f}."
+            f" The server {holds}; the cosine similarity of its labels with the population's is"
+            f" {cosine(server, counts.sum(axis=0)):.3f}."
         )
     return (
         '<section class="holdings"><h2>Who holds what</h2><figure><div id="holdings"></div>'
