@@ -54,17 +54,17 @@ def rest(method: Algorithm, rounds: int) -> float:
 
 
 EXACT = {
-    "SCAFFOLD, option 1": (Scaffold(CLIENT, option=1), 600),
-    "SCAFFOLD, option 2": (Scaffold(CLIENT), 600),
-    "FedDyn": (FedDyn(SGD(lr=0.1, steps=30), alpha=1.0), 600),
-    "FedDC": (FedDC(CLIENT, alpha=0.1), 1500),
-    "FedBCGD+": (FedBCGDPlus(CLIENT, momentum=0.3, **BLOCKS), 900),
+    "SCAFFOLD, option 1": (Scaffold(CLIENT, option=1), 120),
+    "SCAFFOLD, option 2": (Scaffold(CLIENT), 120),
+    "FedDyn": (FedDyn(SGD(lr=0.1, steps=10), alpha=2.0), 150),
+    "FedDC": (FedDC(CLIENT, alpha=0.1), 200),
+    "FedBCGD+": (FedBCGDPlus(CLIENT, momentum=0.3, **BLOCKS), 350),
 }
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_the_optimum_is_reached(name: str) -> None:
-    assert rest(*EXACT[name]) < 1e-12
+    assert rest(*EXACT[name]) < 1e-13
 
 
 BIASED = {
@@ -78,7 +78,7 @@ BIASED = {
 
 @pytest.mark.parametrize("name", BIASED)
 def test_others_stay_away_from_it(name: str) -> None:
-    assert rest(BIASED[name], 300) > 1e-2
+    assert rest(BIASED[name], 150) > 1e-2
 
 
 def test_where_fedavg_rests_when_all_come() -> None:
