@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from torch import nn
 
 import bellwether
 import reference
-from bellwether import SGD, Federation, participation, train
+from bellwether import SGD, Federation, RoundRecord, participation, train
 from bellwether.core import streams
 from reference import After, Pass, Problem, Vector
 
-SEED, ROUNDS = 6, 5
+SEED, ROUNDS = 0, 5
 Method = Callable[..., Iterator[After]]
 Arguments = dict[str, Any]
 
@@ -69,15 +70,18 @@ class Case:
     counts_epochs: bool = False
     """Whether the client's descent must be counted in epochs."""
     alone: bool = False
-    """Whether the server has no data."""
+    """Whether the server has no data: then this must work without."""
 
     @property
     def blocks(self) -> bool:
         return "blocks" in self.settings
 
     def fits(self, situation: Situation) -> bool:
-        epochs = situation.client.epochs is not None or not self.counts_epochs
-        return epochs and bool(situation.crowds or not self.blocks)
+        return not (
+            (self.counts_epochs and situation.client.epochs is None)
+            or (self.blocks and not situation.crowds)
+            or (self.alone and situation.server_samples == 1)
+        )
 
     def arguments(self, situation: Situation) -> Arguments:
         sides = {"client": situation.client, "server": situation.server}
@@ -85,25 +89,24 @@ class Case:
         return own | self.settings
 
 
+clients_only = partial(Case, sides="client", alone=True)
 FSLP = partial(reference.fsl, incremental=False)
+STILL = Pass(0.0, epochs=1)
 PRETRAIN = Pass(0.3, steps=3, decay=0.5, weight_decay=0.1)
-THREE = {"blocks": [slice(0, 5), slice(5, 9), slice(9, 12)], "shared": slice(12, 15)}
-TWO = {"blocks": [slice(7, 15), slice(0, 4)], "shared": slice(4, 7), "momentum": 0.4}
+THREE: Arguments = {"blocks": [slice(0, 5), slice(5, 9), slice(9, 12)], "shared": slice(12, 15)}
+TWO: Arguments = {"blocks": [slice(7, 15), slice(0, 4)], "shared": slice(4, 7), "momentum": 0.4}
 CASES = {
-    "FedAvg": Case("FedAvg", reference.fedavg, {}, "client"),
-    "FedAvg, samples": Case(
-        "FedAvg", reference.fedavg, {"global_lr": 0.7, "weights": "samples"}, "client"
+    "FedAvg": clients_only("FedAvg", reference.fedavg, {}),
+    "FedAvg, samples": clients_only(
+        "FedAvg", reference.fedavg, {"global_lr": 0.7, "weights": "samples"}
     ),
-    "FedAvgM": Case("FedAvgM", reference.fedavgm, {}, "client"),
-    "FedAvgM, settings": Case(
-        "FedAvgM", reference.fedavgm, {"global_lr": 0.7, "momentum": 0.4}, "client"
+    "FedAvgM": clients_only("FedAvgM", reference.fedavgm, {}),
+    "FedAvgM, settings": clients_only(
+        "FedAvgM", reference.fedavgm, {"global_lr": 0.7, "momentum": 0.4}
     ),
-    "FedAdam": Case("FedAdam", reference.fedadam, {}, "client"),
-    "FedAdam, settings": Case(
-        "FedAdam",
-        reference.fedadam,
-        {"global_lr": 0.3, "beta1": 0.6, "beta2": 0.8, "tau": 0.1},
-        "client",
+    "FedAdam": clients_only("FedAdam", reference.fedadam, {}),
+    "FedAdam, settings": clients_only(
+        "FedAdam", reference.fedadam, {"global_lr": 0.3, "beta1": 0.6, "beta2": 0.8, "tau": 0.1}
     ),
     "ServerOnly": Case("ServerOnly", reference.server_only, {}, "server"),
     "CLGSGD": Case("CLGSGD", reference.clg_sgd, {}),
@@ -117,9 +120,9 @@ CASES = {
     "FedCLGS, samples": Case("FedCLGS", reference.fedclg_s, {"weights": "samples"}),
     "FedCLGS, batch": Case("FedCLGS", reference.fedclg_s, {"gradient": "batch"}),
     "FedCLGS, epochs": Case("FedCLGS", reference.fedclg_s, {"count": "epochs"}, counts_epochs=True),
-    "Scaffold": Case("Scaffold", reference.scaffold, {}, "client"),
-    "Scaffold, option 1": Case(
-        "Scaffold", reference.scaffold, {"global_lr": 0.7, "option": 1}, "client"
+    "Scaffold": clients_only("Scaffold", reference.scaffold, {}),
+    "Scaffold, option 1": clients_only(
+        "Scaffold", reference.scaffold, {"global_lr": 0.7, "option": 1}
     ),
     "ScaffoldPlus": Case("ScaffoldPlus", reference.scaffold, {}),
     "ScaffoldPlus, option 1": Case(
@@ -137,28 +140,31 @@ CASES = {
     "FSLP, server's rate": Case("FSLP", FSLP, {"weight": 0.6, "derive_rate": False}),
     "FSLP, derived epochs": Case("FSLP", FSLP, {"server": None}, counts_epochs=True),
     "FSLP, pretrained": Case("FSLP", FSLP, {"pretrain": PRETRAIN}),
-    "DataSharing": Case("DataSharing", reference.data_sharing, {}, "client"),
+    "DataSharing": Case("DataSharing", reference.data_sharing, {}, sides="client"),
     "DataSharing, samples": Case(
-        "DataSharing", reference.data_sharing, {"global_lr": 0.7, "weights": "samples"}, "client"
+        "DataSharing",
+        reference.data_sharing,
+        {"global_lr": 0.7, "weights": "samples"},
+        sides="client",
     ),
     "DataSharing, pretrained": Case(
-        "DataSharing", reference.data_sharing, {"pretrain": PRETRAIN}, "client"
+        "DataSharing", reference.data_sharing, {"pretrain": PRETRAIN}, sides="client"
     ),
-    "DataSharing, nothing to share": Case(
-        "DataSharing", reference.data_sharing, {}, "client", alone=True
-    ),
-    "FedDyn": Case("FedDyn", reference.feddyn, {}, "client"),
-    "FedDyn, alpha": Case("FedDyn", reference.feddyn, {"alpha": 0.5}, "client"),
-    "FedDC": Case("FedDC", reference.feddc, {}, "client"),
-    "FedDC, alpha": Case("FedDC", reference.feddc, {"alpha": 0.5}, "client"),
+    "DataSharing, nothing to share": clients_only("DataSharing", reference.data_sharing, {}),
+    "FedDyn": clients_only("FedDyn", reference.feddyn, {}),
+    "FedDyn, alpha": clients_only("FedDyn", reference.feddyn, {"alpha": 0.5}),
+    "FedDC": clients_only("FedDC", reference.feddc, {}),
+    "FedDC, alpha": clients_only("FedDC", reference.feddc, {"alpha": 0.5}),
     "Safari": Case("Safari", reference.safari, {}),
     "Safari, q": Case("Safari", reference.safari, {"q": 0.4}),
-    "FedBCGD": Case("FedBCGD", reference.fedbcgd, THREE, "client"),
-    "FedBCGD, two blocks": Case("FedBCGD", reference.fedbcgd, TWO, "client"),
-    "FedBCGDPlus": Case("FedBCGDPlus", reference.fedbcgd_plus, THREE, "client"),
-    "FedBCGDPlus, two blocks": Case("FedBCGDPlus", reference.fedbcgd_plus, TWO, "client"),
+    "FedBCGD": clients_only("FedBCGD", reference.fedbcgd, THREE),
+    "FedBCGD, two blocks": clients_only("FedBCGD", reference.fedbcgd, TWO),
+    "FedBCGDPlus": clients_only("FedBCGDPlus", reference.fedbcgd_plus, THREE),
+    "FedBCGDPlus, two blocks": clients_only("FedBCGDPlus", reference.fedbcgd_plus, TWO),
     "FLTrust": Case("FLTrust", reference.fltrust, {}),
     "FLTrust, step": Case("FLTrust", reference.fltrust, {"global_lr": 0.7}),
+    "FLTrust, a still server": Case("FLTrust", reference.fltrust, {"server": STILL}),
+    "FLTrust, still clients": Case("FLTrust", reference.fltrust, {"client": STILL}),
 }
 
 
@@ -188,11 +194,16 @@ def trained(name: str, arguments: Arguments, p: Problem) -> list[Vector]:
 
     def module() -> nn.Module:
         linear = nn.Linear(reference.INPUTS, reference.CLASSES).double()
-        nn.utils.vector_to_parameters(torch.from_numpy(p.start), linear.parameters())
+        nn.utils.vector_to_parameters(torch.from_numpy(p.start.copy()), linear.parameters())
         return linear
 
     given = {k: SGD(**v._asdict()) if isinstance(v, Pass) else v for k, v in arguments.items()}
     seen: list[Vector] = []
+
+    def see(record: RoundRecord) -> None:
+        assert record.model is not None
+        seen.append(record.model.numpy().copy())
+
     train(
         getattr(bellwether, name)(**given),
         Federation.from_arrays(clients=p.clients, server=p.server),
@@ -200,7 +211,7 @@ def trained(name: str, arguments: Arguments, p: Problem) -> list[Vector]:
         len(p.cohorts),
         participation=participation.Fixed(p.cohorts),
         seed=SEED,
-        on_round=lambda record: seen.append(record.model.numpy().copy()),
+        on_round=see,
         device="cpu",
     )
     return seen
@@ -222,15 +233,18 @@ def test_the_package_computes_what_the_reference_does(name: str, situation: str)
     assert apart(trained(case.name, arguments, p), models(case.method(p, **arguments))) < 1e-10
 
 
+ALWAYS_SAME = [
+    {"FedAvg", "DataSharing, nothing to share"},
+    {"FLTrust, a still server", "FLTrust, still clients"},
+]
 SAME = {
-    "two come": [
+    "mini-batches": ALWAYS_SAME,
+    "two come": [  # with full batches, an epoch is one step
+        *ALWAYS_SAME,
         {"FedCLGC", "FedCLGC, batch"},
         {"FedCLGS", "FedCLGS, batch", "FedCLGS, epochs"},
-        {"FedAvg", "DataSharing, nothing to share"},
     ],
-    "mini-batches": [{"FedAvg", "DataSharing, nothing to share"}],
 }
-"""The full batch is the one batch of an epoch; sharing nothing is FedAvg."""
 
 
 @pytest.mark.parametrize("situation", SAME)
@@ -240,22 +254,22 @@ def test_every_case_goes_its_own_way(situation: str) -> None:
     for name, case in CASES.items():
         crowd = replace(SITUATIONS[situation], cohorts=SITUATIONS[situation].crowds)
         paths[name] = models(case.method(posed(case, crowd), **case.arguments(crowd)))
-    names = sorted(paths)
-    for left, right in ((a, b) for a in names for b in names if a < b):
+    for left, right in combinations(paths, 2):
         same = any({left, right} <= group for group in SAME[situation])
-        assert (apart(paths[left], paths[right]) < 1e-10) == same, (left, right)
+        assert (apart(paths[left], paths[right]) < 1e-3) == same, (left, right)
 
 
 def test_the_situations_meet_what_they_are_for() -> None:
     draws = [draw(t) for t in range(ROUNDS)]
     assert min(draws) < 0.4 < max(draws) > 0.8  # both kinds of SAFARI's rounds, for each q
-    trusts = []
-    for s in SITUATIONS.values():
-        p = posed(CASES["FLTrust"], s)
-        own = reference.descend(p, reference.SERVER, p.start, s.server, 0).change
-        ends = [reference.descend(p, i, p.start, s.client, 0) for i in range(6)]
-        trusts += [reference.trust(end.change, own) for end in ends]
-    assert min(trusts) == 0 < max(trusts)
+    for name, s in SITUATIONS.items():  # clients whom FLTrust trusts and clients whom it doesn't
+        p, trusts = posed(CASES["FLTrust"], s), []
+        path = [p.start, *models(reference.fltrust(p, client=s.client, server=s.server))]
+        for t, cohort in enumerate(p.cohorts):
+            own = reference.descend(p, reference.SERVER, path[t], s.server, t).change
+            ends = [reference.descend(p, i, path[t], s.client, t) for i in cohort]
+            trusts += [reference.trust(end.change, own) for end in ends]
+        assert min(trusts) == 0 < max(trusts), name
 
 
 def test_the_gradient_is_the_slope_of_the_loss() -> None:
@@ -280,11 +294,11 @@ def central(p: Problem, *, client: Pass) -> Iterator[After]:
 
 BATCHED = Pass(0.1, epochs=2, batch_size=5, decay=0.9, weight_decay=0.1)
 NOTHING = Pass(0.1, steps=0)
-STILL = Pass(0.0, epochs=1)
 ONE = Pass(0.2, steps=1, decay=0.9)
-WHOLE = {"blocks": [slice(0, 15)], "shared": slice(0, 0), "momentum": 0.0}
-C, S = {"client": BATCHED}, {"server": SERVER}
-FULL = {"client": CLIENT}
+WHOLE: Arguments = {"blocks": [slice(0, 15)], "shared": slice(0, 0), "momentum": 0.0}
+C: Arguments = {"client": BATCHED}
+S: Arguments = {"server": SERVER}
+FULL: Arguments = {"client": CLIENT}
 Named = tuple[Method, Arguments]
 IDENTITIES: dict[str, tuple[Named, Named]] = {
     "FSL, weight 0, is FedAvg": (
@@ -380,7 +394,7 @@ def test_the_momentum_of_fedbcgd_is_that_of_the_heavy_ball() -> None:
     """z_{r+1} - z_r = (mean - x_r) / (1 - b) with z_r = x_r + b / (1 - b) (x_r - x_{r-1})."""
     b, p = 0.6, replace(reference.problem(), cohorts=[[0, 3, 2], [1, 4, 5], [3, 2, 1]])
     path = [p.start, p.start, *models(reference.fedbcgd(p, **C | WHOLE | {"momentum": b}))]
-    z = [x + b / (1 - b) * (x - before) for before, x in zip(path, path[1:], strict=False)]
+    z = [x + b / (1 - b) * (x - before) for before, x in pairwise(path)]
     for t, cohort in enumerate(p.cohorts):
         change = reference.mean_change(p, path[t + 1], cohort, BATCHED, t)
         np.testing.assert_allclose(z[t + 1] - z[t], change / (1 - b), rtol=1e-12, atol=1e-14)
@@ -407,14 +421,16 @@ def test_the_server_keeps_the_mean_of_what_the_clients_keep(name: str) -> None:
 
 def optimum(p: Problem, weight_decay: float) -> Vector:
     """Where the clients' mean loss and weight_decay |x|^2 / 2 are least, by Newton's method."""
-    x, h = p.start, 1e-6
+    x, h = 0 * p.start, 1e-6
 
     def slope(y: Vector) -> Vector:
-        return np.mean([reference.gradient(y, d) for d in p.clients], axis=0) + weight_decay * y
+        slopes = [reference.gradient(y, data) for data in p.clients]
+        return np.asarray(np.mean(slopes, axis=0) + weight_decay * y)
 
     for _ in range(12):
         curvature = [(slope(x + s) - slope(x - s)) / (2 * h) for s in h * np.eye(x.size)]
         x = x - np.linalg.solve(np.array(curvature), slope(x))
+    assert np.linalg.norm(slope(x)) < 1e-14
     return x
 
 
@@ -423,13 +439,13 @@ def distance(method: Method, settings: Arguments, rounds: int) -> float:
     rng = np.random.default_rng(4)
     cohorts = [rng.choice(6, 4, replace=False).tolist() for _ in range(rounds)]
     p = replace(reference.problem(), cohorts=cohorts)
-    end = models(method(p, client=Pass(0.3, steps=3, weight_decay=0.2), **settings))[-1]
+    end = models(method(p, client=Pass(0.2, steps=2, weight_decay=0.2), **settings))[-1]
     return float(np.linalg.norm(end - optimum(p, weight_decay=0.2)))
 
 
 @pytest.mark.parametrize("name", KEEPERS)
 def test_methods_that_keep_memories_reach_the_optimum(name: str) -> None:
-    assert distance(*KEEPERS[name], rounds=1500) < 1e-13
+    assert distance(*KEEPERS[name], rounds=450) < 1e-13
 
 
 def test_methods_without_memories_do_not() -> None:
@@ -438,4 +454,4 @@ def test_methods_without_memories_do_not() -> None:
         (reference.fedavgm, {"momentum": 0.3}),
         (reference.fedbcgd, THREE | {"momentum": 0.3}),
     ):
-        assert distance(method, settings, rounds=300) > 1e-2
+        assert distance(method, settings, rounds=100) > 1e-2

@@ -1,6 +1,7 @@
 """The command `bellwether`: a thin door to the library."""
 
 import sys
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -208,8 +209,12 @@ def _show(
     """Run the plan before the user's eyes; show the table and say where the page is."""
     page = folder / "report.html"
     check_writable(folder)
-    with Progress(len(plan.methods) * len(plan.seeds), plan.rounds, quiet=quiet) as progress:
-        comparison = compare(plan, progress.update, keep, resume)
+    try:
+        with Progress(len(plan.methods) * len(plan.seeds), plan.rounds, quiet=quiet) as progress:
+            comparison = compare(plan, progress.update, keep, resume)
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # where nothing was written
     write_page(comparison, page)
     out.print(comparison_table(summarise(comparison)))
     out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False)

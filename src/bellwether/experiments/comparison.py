@@ -43,8 +43,8 @@ def compare(
 ) -> Comparison:
     """Train every method from every seed; after Ctrl-C, what was done until then.
 
-    With a folder each run writes itself down in `folder/<method>/seed-<n>`; with `resume`
-    those that are there go on.
+    With a folder each run writes itself down in `folder/<method>/seed-<n>`, and who holds what in
+    `manifest-seed-<n>.json`; with `resume` those runs that are there go on.
     """
     runs = tuple(_runs(plan, on_round or (lambda *_: None), folder, resume))
     manifest = plan.federation(plan.seeds[0]).manifest
@@ -82,3 +82,5 @@ def _runs(plan: Plan, on_round: OnRound, folder: Path | None, resume: bool) -> I
                 yield Run(name, seed, tuple(interrupt.result.history), complete=False)
                 return
             yield Run(name, seed, tuple(result.history))
+        if folder and federation.manifest:
+            federation.manifest.save(folder / f"manifest-seed-{seed}.json")
