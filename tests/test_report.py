@@ -346,7 +346,7 @@ def test_text_of_the_user_stays_text():
     evil = '</script><script>alert(1)</script><img src=x> & "$headline"'
     comparison = Comparison(
         evil, (replace(learning("FedAvg", 0, 3), algorithm=evil),), {evil: evil}, None, 3,
-        np.ones((2, 1), int), None, (evil,),
+        np.ones((2, 1), int), class_names=(evil,),
     )  # fmt: skip
     html = page(comparison)
     elements = Elements()
