@@ -7,12 +7,13 @@ from pathlib import Path
 import bellwether
 
 PACKAGE = Path(bellwether.__file__).parent
-LIBRARY = {"core", "algorithms", "federation", "data", "models", "engines"}
+LIBRARY = {"core", "algorithms", "federation", "data", "models", "engines", "compression"}
 ALLOWED = {
     "core": {"core"},
     **{room: {room, "core"} for room in LIBRARY - {"core"}},
     "experiments": {"experiments", *LIBRARY},
     "report": {"report", "experiments", *LIBRARY},
+    "testing": {"testing", "experiments", *LIBRARY},
 }
 """Which rooms a room may import. Files beside the rooms (`cli.py`) may import anything."""
 

@@ -6,7 +6,7 @@
 goes in and comes out.
 """
 
-from bellwether import data, engines, models
+from bellwether import compression, data, engines, models
 from bellwether.algorithms import (
     CLGSGD,
     FSL,
@@ -80,6 +80,7 @@ __all__ = [
     "Vector",
     "WireError",
     "__version__",
+    "compression",
     "data",
     "dot",
     "engines",

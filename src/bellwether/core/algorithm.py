@@ -4,7 +4,17 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    Self,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import torch
 from typing_extensions import TypeVar
@@ -188,7 +198,7 @@ class Algorithm(ABC, Generic[StateT]):
     def needs_server_data(self) -> bool:
         """Whether the server must own samples: it does when it has steps to take."""
         server = side(self, "server")
-        return server is not None and server.steps != 0 and server.epochs != 0
+        return server is not None and bool(server.lr and server.steps != 0 and server.epochs != 0)
 
     def laid_out(self, layers: Layers) -> Self:
         """The method as it suits a model; for methods that name layers."""
@@ -201,6 +211,16 @@ class Algorithm(ABC, Generic[StateT]):
     @abstractmethod
     def round(self, state: StateT, clients: Clients, server: Server) -> StateT:
         """What the server does in one round."""
+
+
+def check_choices(algorithm: Algorithm[Any]) -> None:
+    """Raise `InputError` for a setting that is none of those its type names."""
+    for name, hint in get_type_hints(type(algorithm)).items():
+        if get_origin(hint) is Literal and (value := getattr(algorithm, name)) not in get_args(
+            hint
+        ):
+            known = " or ".join(map(repr, get_args(hint)))
+            raise InputError(f"{type(algorithm).__name__}({name}={value!r}): must be {known}")
 
 
 def side(algorithm: Algorithm[Any], name: str) -> SGD | None:

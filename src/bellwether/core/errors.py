@@ -1,6 +1,7 @@
 """The errors that Bellwether raises on purpose: one clear line each, saying what to do."""
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -30,3 +31,10 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     close = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}; {hint}")
+
+
+def check_positive(**settings: float) -> None:
+    """Raise `InputError` unless each setting is a finite number above 0."""
+    for name, value in settings.items():
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(f"{name} must be a finite number above 0, not {value}")

@@ -1,9 +1,10 @@
-"""What the core asks of the other rooms: data, cohorts and places to run."""
+"""What the core asks of the other rooms: data, cohorts, places to run, compressors."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bellwether.core.dataset import Samples
+from bellwether.core.vector import Vector
 
 if TYPE_CHECKING:
     from bellwether.core.tasks import Exchange, Outcome, Workplace
@@ -56,3 +57,22 @@ class Engine(Protocol):
 
     def stop(self) -> None:
         """Leave nothing behind."""
+
+
+@runtime_checkable
+class Compressor(Protocol):
+    """How a vector travels in fewer bytes. Implementations are in `bellwether.compression`."""
+
+    @property
+    def form(self) -> type[Any]:
+        """The dataclass that travels in the vector's place."""
+
+    @property
+    def feedback(self) -> bool:
+        """Whether what is left out of one message must be kept and added to the next."""
+
+    def compress(self, vector: Vector, key: int) -> Any:
+        """What travels; draws come from the stream of this key, a number of 63 bits."""
+
+    def decompress(self, packed: Any) -> Vector:
+        """The vector that the receiver makes of it; a new one, that nobody shares."""

@@ -2,16 +2,16 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from bellwether.core import wire
+from bellwether.core import compression, streams, wire
 from bellwether.core.algorithm import Algorithm, Replies, Reply, State, side
 from bellwether.core.errors import Diverged, InputError
-from bellwether.core.interfaces import Engine, Federation, Participation
+from bellwether.core.interfaces import Compressor, Engine, Federation, Participation
 from bellwether.core.participants import Client, Server
 from bellwether.core.records import RoundRecord
 from bellwether.core.sgd import SGD
@@ -32,6 +32,8 @@ class Setting:
     """Where the server computes."""
     seed: int
     stop_on_divergence: bool = True
+    compress_up: Compressor | None = None
+    compress_down: Compressor | None = None
 
     def server(self, round: int, buffers: Vector) -> Server:
         """The server at the beginning of a round; round 0 is before the first."""
@@ -47,6 +49,10 @@ class Progress:
     state: State
     buffers: Vector
     memories: dict[int, Any] = field(default_factory=dict)
+    residuals: Mapping[int, compression.Kept] = field(default_factory=dict)
+    """What compression left out of each client's replies."""
+    held: compression.Kept = field(default_factory=dict)
+    """What every client holds of the server's messages, where these travel as differences."""
 
 
 def begin(setting: Setting) -> Progress:
@@ -62,7 +68,7 @@ def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
     started = time.perf_counter()
     number = before.round + 1
     server = setting.server(number, before.buffers)
-    clients = _Cohorts(setting, number, server, dict(before.memories))
+    clients = _Cohorts(setting, before, server)
     state = setting.algorithm.round(before.state, clients, server)
     clients.finish()
     _check_state(setting, state)
@@ -79,22 +85,25 @@ def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
         seconds=time.perf_counter() - started,
         model=state.model,
     )
-    return Progress(number, state, server.buffers, clients.memories), record
+    after = Progress(
+        number, state, server.buffers, clients.memories, clients.residuals, clients.held
+    )
+    return after, record
 
 
 class _Cohorts:
     """The door to the clients in one round (`core.algorithm.Clients`)."""
 
-    def __init__(
-        self, setting: Setting, round: int, server: Server, memories: dict[int, Any]
-    ) -> None:
+    def __init__(self, setting: Setting, before: Progress, server: Server) -> None:
         self.population = setting.federation.population
         self.asked: list[int] = []
         self.bytes_down = 0
         self.bytes_up = 0
-        self.memories = memories
+        self.memories = dict(before.memories)
+        self.residuals = dict(before.residuals)
+        self.held = before.held
         self._setting = setting
-        self._round = round
+        self._round = before.round + 1
         self._server = server
         self._open: list[Iterator[Reply[Any]]] = []
 
@@ -112,6 +121,9 @@ class _Cohorts:
         cohort = tuple(
             setting.participation.cohort(self.population, setting.seed, self._round, number)
         )
+        held = self.held
+        if setting.compress_down:
+            sent = self._announce(setting.compress_down, sent, number, len(cohort))
         exchange = Exchange(
             round=self._round,
             exchange=number,
@@ -123,12 +135,30 @@ class _Cohorts:
             shares_server_data=setting.algorithm.shares_server_data,
             memory=setting.algorithm.memory,
             memories={c: self.memories[c] for c in cohort if c in self.memories},
+            compress_up=setting.compress_up,
+            compress_down=setting.compress_down,
+            residuals={c: self.residuals[c] for c in cohort if c in self.residuals},
+            held=held,
         )
         self.asked.extend(cohort)
         self.bytes_down += len(cohort) * (wire.size(sent) + wire.tensor_size(exchange.buffers))
         replies = self._accept(exchange, setting.engine.run(exchange))
         self._open.append(replies)
         return Replies(cohort, replies)
+
+    def _announce(self, compressor: Compressor, sent: Any, exchange: int, cohort: int) -> Any:
+        """What travels to the clients; with error feedback all of them must hear it."""
+        if compressor.feedback and cohort < self.population:
+            raise InputError(
+                f"compress_down={compressor} sends differences, so every client must hear every"
+                f" message, but {cohort} of {self.population} take part; compress_down=Quantise()"
+                " or Half() needs no memory"
+            )
+        address = (self._round, exchange, streams.SERVER)
+        seed = self._setting.seed
+        packed, holds = compression.announce(compressor, sent, self.held, seed, *address)
+        self.held = {**self.held, **holds}
+        return packed
 
     def finish(self) -> None:
         """Take in what the method did not read, so that nothing depends on its reading."""
@@ -140,23 +170,29 @@ class _Cohorts:
         sent = exchange.buffers
         moved, count = torch.zeros_like(sent), 0
         for outcome in outcomes:
-            self._check(outcome)
+            upload = outcome.upload
+            if exchange.compress_up:
+                upload = compression.unpack(exchange.compress_up, upload, exchange.exchange)
+            self._check(outcome.client, upload)
             self.bytes_up += wire.size(outcome.upload) + wire.tensor_size(outcome.buffers)
             if outcome.memory is not None:
                 self.memories[outcome.client] = outcome.memory
+            if outcome.residuals:
+                kept = self.residuals.get(outcome.client, {})
+                self.residuals[outcome.client] = {**kept, **outcome.residuals}
             moved += outcome.buffers - sent
             count += 1
-            yield Reply(outcome.upload, outcome.client, outcome.position, outcome.samples)
+            yield Reply(upload, outcome.client, outcome.position, outcome.samples)
         if count:
             self._server.buffers = sent + moved / count  # a constant buffer stays as it is
 
-    def _check(self, outcome: Outcome) -> None:
+    def _check(self, client: int, upload: Any) -> None:
         if not self._setting.stop_on_divergence:
             return
-        for name, vector in vectors(outcome.upload).items():
+        for name, vector in vectors(upload).items():
             if not _finite(vector):
                 raise Diverged(
-                    f"round {self._round}, client {outcome.client}: {name} is not finite;"
+                    f"round {self._round}, client {client}: {name} is not finite;"
                     f" {_hint(side(self._setting.algorithm, 'client'), 'client')}"
                 )
 

@@ -69,6 +69,12 @@ class SGD:
         return self.epochs * math.ceil(samples / (self.batch_size or samples))
 
 
+def check_moves(sgd: SGD) -> None:
+    """Raise `InputError` for a descent that stays put, where a method divides by its travel."""
+    if not sgd.lr or sgd.steps == 0 or sgd.epochs == 0:
+        raise InputError(f"this method's clients must move: {sgd} has no steps, or rate 0")
+
+
 @dataclass(frozen=True)
 class Descent:
     """Where a participant's descent began and ended, and how it went."""

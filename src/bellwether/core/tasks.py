@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bellwether.core import compression
 from bellwether.core.errors import BellwetherError, ClientFailed, InputError
-from bellwether.core.interfaces import Federation
+from bellwether.core.interfaces import Compressor, Federation
 from bellwether.core.participants import Client
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Loss, Workspace
@@ -40,6 +41,7 @@ class Exchange:
     """Which of the round's exchanges, from 0."""
     local: Callable[[Client, Any], Any]
     sent: Any
+    """As it travels: compressed, if there is a compressor."""
     buffers: Vector
     cohort: tuple[int, ...]
     chunk: int | None
@@ -48,6 +50,15 @@ class Exchange:
     memory: type[Any] | None
     memories: Mapping[int, Any]
     """What the clients of this cohort keep; a client that is missing starts from zero."""
+    compress_up: Compressor | None = None
+    compress_down: Compressor | None = None
+    residuals: Mapping[int, compression.Kept] = field(default_factory=dict)
+    """What compression left out of the replies of this cohort's clients before."""
+    held: compression.Kept = field(default_factory=dict)
+    """What every client holds of earlier messages, where `sent` is the difference to it.
+
+    It does not travel: with clients elsewhere it stays with them.
+    """
     versions: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,9 +72,12 @@ class Outcome:
     client: int
     position: int
     upload: Any
+    """As it travels: compressed, if there is a compressor."""
     buffers: Vector
     memory: Any
     samples: int
+    residuals: compression.Kept
+    """What compression left out, to be kept if the upload is accepted."""
 
 
 def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position: int) -> Outcome:
@@ -89,8 +103,12 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
         memory=memory,
         position=position,
     )
+    sent, before = exchange.sent, exchange.versions
+    if exchange.compress_down:
+        sent = compression.unpack(exchange.compress_down, sent, exchange.exchange, exchange.held)
+        before = versions(sent)
     try:
-        upload = exchange.local(client, exchange.sent)
+        upload = exchange.local(client, sent)
     except BellwetherError:
         raise
     except Exception as error:
@@ -98,7 +116,7 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
         raise ClientFailed(
             f"{where}: {type(error).__name__}: {error} ({line.filename}:{line.lineno})"
         ) from error
-    if versions(exchange.sent) != exchange.versions:
+    if versions(sent) != before:
         raise InputError(
             f"{where}: what was sent was changed in place; `local` must leave `sent` as it is"
             " (write y = y + v, not y += v)"
@@ -107,7 +125,21 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
         raise InputError(
             f"{where}: `local` must return a dataclass such as Upload, not {type(upload).__name__}"
         )
-    return Outcome(identity, position, upload, client.buffers, client.memory, client.samples)
+    residuals: compression.Kept = {}
+    if exchange.compress_up:
+        upload, residuals = compression.pack(
+            exchange.compress_up,
+            upload,
+            exchange.residuals.get(identity, {}),
+            space.size,
+            workplace.seed,
+            exchange.round,
+            exchange.exchange,
+            identity,
+        )
+    return Outcome(
+        identity, position, upload, client.buffers, client.memory, client.samples, residuals
+    )
 
 
 def vectors(message: Any) -> dict[str, Tensor]:

@@ -1,8 +1,9 @@
 """Dataclass fields <-> bytes: what a message is on a network, and exactly how long it is.
 
-    message: magic "BW", version, fingerprint of the schema, count;
-             count times (index of the field, value); CRC-32
-    value:   kind, then its payload; a vector is dtype, rank, sizes, raw little-endian numbers
+    message: magic "BW", version, fields, CRC-32
+    fields:  fingerprint of the schema, count; count times (index of the field, value)
+    value:   kind, then its payload; a vector is dtype, rank, sizes, raw little-endian numbers;
+             a dataclass within a message is its fields
 
 Fields that still have their default are not sent. Nothing is ever unpickled.
 """
@@ -11,7 +12,7 @@ import dataclasses
 import math
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -33,7 +34,7 @@ _MAX_DEPTH = 16
 
 def size(message: Any) -> int:
     """How many bytes `encode` makes of the message, without making them."""
-    return len(_HEAD) + 4 + 1 + sum(1 + _size(v) for _, v in _sent(message)) + 4
+    return len(_HEAD) + _fields_size(message) + 4
 
 
 def tensor_size(tensor: Tensor) -> int:
@@ -43,35 +44,37 @@ def tensor_size(tensor: Tensor) -> int:
 
 def encode(message: Any) -> bytes:
     """The fields of a dataclass as bytes."""
-    fields = list(_sent(message))
-    head = _HEAD + _fingerprint(type(message)) + bytes([len(fields)])
-    body = b"".join([head, *(bytes([i]) + _encode(v) for i, v in fields)])
+    body = _HEAD + _encode_fields(message)
     return body + struct.pack("<I", zlib.crc32(body))
 
 
-def decode(schema: type[T], data: bytes) -> T:
-    """The message of this dataclass that the bytes hold, or `WireError`."""
+def decode(schema: type[T], data: bytes, *within: type[Any]) -> T:
+    """The message of this dataclass that the bytes hold, or `WireError`.
+
+    `within` are the dataclasses that its fields may hold.
+    """
     if len(data) < len(_HEAD) + 5 or data[: len(_HEAD)] != _HEAD:
         raise WireError(f"these {len(data)} bytes are no message of this version")
     body, (checksum,) = data[:-4], struct.unpack("<I", data[-4:])
     if zlib.crc32(body) != checksum:
         raise WireError(f"a {schema.__name__} of {len(data)} bytes is truncated or corrupt")
-    reader = _Reader(body, len(_HEAD))
+    reader = _Reader(body, len(_HEAD), within)
     if reader.take(4) != _fingerprint(schema):
         raise WireError(f"the message is no {schema.__name__}")
-    names = [f.name for f in dataclasses.fields(schema)]  # type: ignore[arg-type]
-    values: dict[str, Any] = {}
-    for _ in range(reader.byte()):
-        index = reader.byte()
-        if index >= len(names) or names[index] in values:
-            raise WireError(f"the message is no {schema.__name__}: unexpected field {index}")
-        values[names[index]] = reader.value()
+    message = reader.fields(schema, depth=0)
     if reader.left:
         raise WireError(f"{reader.left} bytes too many in a {schema.__name__}")
-    try:
-        return schema(**values)
-    except (TypeError, ValueError) as error:
-        raise WireError(f"the message is no {schema.__name__}: {error}") from None
+    return message
+
+
+def _fields_size(message: Any) -> int:
+    return 4 + 1 + sum(1 + _size(v) for _, v in _sent(message))
+
+
+def _encode_fields(message: Any) -> bytes:
+    fields = list(_sent(message))
+    head = _fingerprint(type(message)) + bytes([len(fields)])
+    return b"".join([head, *(bytes([i]) + _encode(v) for i, v in fields)])
 
 
 def _fingerprint(schema: Any) -> bytes:
@@ -101,7 +104,13 @@ def _size(value: Any) -> int:
         return 3 + 8 * value.ndim + value.numel() * value.element_size()
     if isinstance(value, tuple | list):
         return 5 + sum(_size(v) for v in value)
+    if _is_message(value):
+        return 1 + _fields_size(value)
     return len(_encode(value))
+
+
+def _is_message(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
 def _encode(value: Any) -> bytes:
@@ -134,15 +143,19 @@ def _encode(value: Any) -> bytes:
             return b"s" + struct.pack("<I", len(text)) + text
         case tuple() | list():
             return b"t" + struct.pack("<I", len(value)) + b"".join(_encode(v) for v in value)
+        case _ if _is_message(value):
+            return b"m" + _encode_fields(value)
     raise WireError(
-        f"a message holds vectors, numbers, text and tuples of them, no {type(value).__name__}"
+        "a message holds vectors, numbers, text and tuples or dataclasses of them,"
+        f" no {type(value).__name__}"
     )
 
 
 class _Reader:
-    def __init__(self, data: bytes, position: int) -> None:
+    def __init__(self, data: bytes, position: int, within: Sequence[type[Any]]) -> None:
         self._data = data
         self._position = position
+        self._schemas = {_fingerprint(schema): schema for schema in within}
 
     @property
     def left(self) -> int:
@@ -161,7 +174,20 @@ class _Reader:
     def number(self, code: str) -> Any:
         return struct.unpack("<" + code, self.take(struct.calcsize("<" + code)))[0]
 
-    def value(self, depth: int = 0) -> Any:
+    def fields(self, schema: type[T], depth: int) -> T:
+        names = [f.name for f in dataclasses.fields(schema)]  # type: ignore[arg-type]
+        values: dict[str, Any] = {}
+        for _ in range(self.byte()):
+            index = self.byte()
+            if index >= len(names) or names[index] in values:
+                raise WireError(f"the message is no {schema.__name__}: unexpected field {index}")
+            values[names[index]] = self.value(depth)
+        try:
+            return schema(**values)
+        except (TypeError, ValueError) as error:
+            raise WireError(f"the message is no {schema.__name__}: {error}") from None
+
+    def value(self, depth: int) -> Any:
         match self.take(1):
             case b"v":
                 return self._vector()
@@ -178,9 +204,14 @@ class _Reader:
                     return self.take(self.number("I")).decode()
                 except UnicodeDecodeError:
                     raise WireError("the message holds text that is no UTF-8") from None
+            case b"t" | b"m" if depth == _MAX_DEPTH:
+                raise WireError(f"the message holds values more than {_MAX_DEPTH} deep")
+            case b"m":
+                schema = self._schemas.get(self.take(4))
+                if schema is None:
+                    raise WireError("the message holds a dataclass that nobody expects in it")
+                return self.fields(schema, depth + 1)
             case b"t":
-                if depth == _MAX_DEPTH:
-                    raise WireError(f"the message holds tuples more than {_MAX_DEPTH} deep")
                 return tuple(self.value(depth + 1) for _ in range(self.number("I")))
             case kind:
                 raise WireError(f"the message holds a value of unknown kind {kind!r}")

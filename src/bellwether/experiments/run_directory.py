@@ -66,7 +66,13 @@ class RunDirectory:
     def save(self, progress: Progress) -> None:
         """Write a checkpoint of the state after a round."""
         tensors, numbers = _flatten(
-            {"state": progress.state, "buffers": progress.buffers, "memory": progress.memories}
+            {
+                "state": progress.state,
+                "buffers": progress.buffers,
+                "memory": progress.memories,
+                "residuals": progress.residuals,
+                "held": progress.held,
+            }
         )
         metadata = {"round": str(progress.round), "numbers": json.dumps(numbers)}
         data = safetensors.torch.save(tensors, metadata)
@@ -187,11 +193,19 @@ def _restore(file: Path, beginning: Progress, memory: type[Any] | None) -> Progr
     numbers = json.loads(metadata["numbers"])
     state = _rebuild(beginning.state, "state", tensors, numbers)
     buffers = _rebuild(beginning.buffers, "buffers", tensors, numbers)
+    device = beginning.buffers.device
     memories: dict[int, Any] = {}
     if memory is not None:
-        device = beginning.buffers.device
         names = [f.name for f in dataclasses.fields(memory)]
         for client in {int(n.split("/")[1]) for n in tensors if n.startswith("memory/")}:
             values = [tensors[f"memory/{client}/{n}"].to(device) for n in names]
             memories[client] = memory(*values)
-    return Progress(int(metadata["round"]), state, buffers, memories)
+    residuals: dict[int, dict[str, Tensor]] = {}
+    held: dict[str, Tensor] = {}
+    for name, vector in tensors.items():
+        match name.split("/"):
+            case ["residuals", client, field]:
+                residuals.setdefault(int(client), {})[field] = vector.to(device)
+            case ["held", field]:
+                held[field] = vector.to(device)
+    return Progress(int(metadata["round"]), state, buffers, memories, residuals, held)

@@ -12,16 +12,16 @@ from torch import nn
 
 from bellwether.core import rounds as core
 from bellwether.core import streams
-from bellwether.core.algorithm import Algorithm
+from bellwether.core.algorithm import Algorithm, check_choices
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.evaluation import check_fit, evaluate
-from bellwether.core.interfaces import Engine, Participation
+from bellwether.core.interfaces import Compressor, Engine, Participation
 from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
 from bellwether.core.tasks import Workplace
 from bellwether.core.vector import FlatModule, Vector
-from bellwether.core.workspace import Loss, Workspace, default_loss
+from bellwether.core.workspace import Loss, default_loss
 from bellwether.engines.local import Local
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
@@ -67,6 +67,8 @@ def train(
     seed: int = 0,
     engine: Engine | None = None,
     loss: Loss | None = None,
+    compress_up: Compressor | None = None,
+    compress_down: Compressor | None = None,
     eval_every: int = 1,
     on_round: Callable[[RoundRecord], None] | None = None,
     run_dir: Path | str | None = None,
@@ -80,12 +82,14 @@ def train(
     model: a module (left as it is), or a function that makes one (its weights follow the seed).
     participation: who comes; by default 10 clients a round, uniformly, or all if there are fewer.
     loss: (outputs, targets) -> mean loss; cross-entropy for labels, else squared error.
+    compress_up, compress_down: how vectors travel, such as compression.Quantise(); None: as is.
     eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.
     on_round: called with each `RoundRecord`.
     run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
     """
     _check_numbers(rounds=rounds, eval_every=eval_every, checkpoint_every=checkpoint_every - 1)
     _check_method(algorithm, federation)
+    _check_compressors(compress_up=compress_up, compress_down=compress_down)
     participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
     participation.check(federation.population)
     if resume and run_dir is None:
@@ -105,10 +109,12 @@ def train(
             space,
             seed,
             stop_on_divergence,
+            compress_up,
+            compress_down,
         )
         run = _Run(setting, template, core.begin(setting))
         if run_dir is not None:
-            identity = _identity(algorithm, federation, participation, space, seed)
+            identity = _identity(setting, algorithm)
             run.write_to(RunDirectory(run_dir, identity), resume)
         setting.engine.start(workplace)
         try:
@@ -205,6 +211,7 @@ def _check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
     if not isinstance(algorithm, Algorithm):
         given = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise InputError(f"algorithm must be a method such as FedAvg(SGD(...)), not {given}")
+    check_choices(algorithm)
     if algorithm.needs_server_data and not federation.has_server_data:
         raise InputError(
             f"{type(algorithm).__name__} needs data at the server and the federation has none;"
@@ -219,19 +226,26 @@ def _check_numbers(**numbers: int) -> None:
             raise InputError(f"{name} must be a whole number, 0 or more, not {value!r}")
 
 
-def _identity(
-    algorithm: Algorithm[Any],
-    federation: Federation,
-    participation: Participation,
-    space: Workspace,
-    seed: int,
-) -> dict[str, Any]:
+def _check_compressors(**compressors: Any) -> None:
+    for name, value in compressors.items():
+        if value is None or (isinstance(value, Compressor) and not isinstance(value, type)):
+            continue
+        given = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+        raise InputError(
+            f"{name} must be a compressor such as compression.Quantise(bits=8), not {given}"
+        )
+
+
+def _identity(setting: core.Setting, algorithm: Algorithm[Any]) -> dict[str, Any]:
     """What must be the same for a run to go on in the same bits."""
+    up, down = setting.compress_up, setting.compress_down
     return {
         "algorithm": repr(algorithm),
-        "participation": repr(participation),
-        "population": federation.population,
-        "parameters": space.size,
-        "dtype": str(space.dtype),
-        "seed": seed,
+        "participation": repr(setting.participation),
+        "population": setting.federation.population,
+        "parameters": setting.space.size,
+        "dtype": str(setting.space.dtype),
+        "seed": setting.seed,
+        "compress_up": up and repr(up),
+        "compress_down": down and repr(down),
     }
