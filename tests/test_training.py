@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from bellwether import (
+    FSL,
     SGD,
     Algorithm,
     ClientFailed,
@@ -18,9 +19,12 @@ from bellwether import (
     FedAvg,
     FedCLGC,
     FedCLGS,
+    FedDyn,
     Federation,
     InputError,
     RoundRecord,
+    Safari,
+    Scaffold,
     Sent,
     Server,
     ServerOnly,
@@ -225,6 +229,14 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: train(FEDAVG, arrays()(), linear, 1, device="abacus"),
         "device 'abacus'",
     ),
+    "a choice that is none": (
+        lambda: train(Scaffold(CLIENT, option=3), arrays()(), linear, 1),  # type: ignore[arg-type]
+        r"Scaffold\(option=3\): must be 1 or 2",
+    ),
+    "clients that must move": (lambda: Scaffold(SGD(lr=0.1, epochs=0)), "must move"),
+    "alpha of FedDyn": (lambda: FedDyn(CLIENT, alpha=0.0), "alpha must be a finite number above 0"),
+    "q of SAFARI": (lambda: Safari(CLIENT, SERVER, q=1.5), "probability"),
+    "FSL without epochs": (lambda: FSL(SGD(lr=0.1, steps=3)), "epochs follow the clients'"),
     "a server set larger than what is left": (
         lambda: federate((X, Y), clients=2, server=server_data.Sample(samples=9)),
         "9",

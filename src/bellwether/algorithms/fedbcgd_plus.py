@@ -44,12 +44,7 @@ class FedBCGDPlus(BlockCoordinates[BlockState]):
         return BlockState(torch.where(count > 0, x + v, x), v, c)
 
     def local(self, client: Client, sent: ControlState) -> Controlled:
-        x, c, c_i, part = (
-            sent.model,
-            sent.control,
-            client.memory.control,
-            self.part(client.position),
-        )
+        x, c, c_i = sent.model, sent.control, client.memory.control
         full = client.gradient(x)  # grad f_i(x)
         push, part = full + c - c_i, self.part(client.position)
         change = client.descend(x, self.client, lambda _, batch: push - batch.gradient(x)).change

@@ -15,6 +15,7 @@ class FedCLGC(Algorithm):
     global_lr: float = 1.0
     gradient: Data = "full"
     weights: Weights = "uniform"
+    needs_server_data = True
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model

@@ -22,6 +22,11 @@ class FedCLGS(Algorithm):
     gradient: Data = "full"
     count: Literal["steps", "epochs"] = "steps"
     weights: Weights = "uniform"
+    needs_server_data = True
+
+    def __post_init__(self) -> None:
+        if self.count == "epochs" and self.client.epochs is None:
+            raise InputError("FedCLGS(count='epochs') needs a client SGD with epochs")
 
     def round(self, state: State, clients: Clients, server: Server) -> State:
         x = state.model
@@ -36,6 +41,4 @@ class FedCLGS(Algorithm):
         gradient = client.gradient(sent.model, self.gradient)  # g_i
         descent = client.descend(sent.model, self.client)
         k = descent.steps if self.count == "steps" else self.client.epochs
-        if k is None:
-            raise InputError("FedCLGS(count='epochs') needs a client SGD with epochs")
-        return Upload(descent.change, gradient, k, descent.lr)
+        return Upload(descent.change, gradient, k or 0, descent.lr)

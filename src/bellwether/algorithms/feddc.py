@@ -4,8 +4,9 @@ import torch
 
 from bellwether.algorithms.scaffold import Controlled, ControlState
 from bellwether.core.algorithm import Algorithm, Clients, State, Weights, mean
+from bellwether.core.errors import check_positive
 from bellwether.core.participants import Client, Server
-from bellwether.core.sgd import SGD
+from bellwether.core.sgd import SGD, check_moves
 from bellwether.core.vector import Vector
 
 
@@ -34,6 +35,10 @@ class FedDC(Algorithm[DriftState]):
     alpha: float = 0.01
     weights: Weights = "uniform"
     memory = Memory
+
+    def __post_init__(self) -> None:
+        check_moves(self.client)
+        check_positive(alpha=self.alpha)
 
     def start(self, model: Vector, server: Server) -> DriftState:
         return DriftState(model, torch.zeros_like(model), torch.zeros_like(model))

@@ -3,6 +3,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
+from bellwether.core.errors import check_positive
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Vector
@@ -31,6 +32,9 @@ class FedDyn(Algorithm[DynState]):
     alpha: float = 0.01
     weights: Weights = "uniform"
     memory = Memory
+
+    def __post_init__(self) -> None:
+        check_positive(alpha=self.alpha)
 
     def start(self, model: Vector, server: Server) -> DynState:
         return DynState(model, torch.zeros_like(model))

@@ -10,7 +10,7 @@ class FSLP(ServerLearning):
     """FSL-p, the non-incremental form: the server is one more client, with more weight.
 
     x <- x + (eta_g mean Delta + gamma Delta_0) / (1 + gamma), where Delta_0 is the change of the
-    server's own training from x. The paper (Mai et al., Section V) gives no formula: this is our
+    server's own training from x. The paper (Mai et al., Section II) gives no formula: this is our
     reading.
     """
 

@@ -5,7 +5,7 @@ import torch
 
 from bellwether.core.algorithm import Algorithm, Clients, State, Weights, mean
 from bellwether.core.participants import Client, Server
-from bellwether.core.sgd import SGD
+from bellwether.core.sgd import SGD, check_moves
 from bellwether.core.vector import Vector
 
 
@@ -16,10 +16,8 @@ class ControlState(State):
 
 @dataclass(frozen=True)
 class Controlled:
-    """Delta_i and c_i' - c_i."""
-
-    change: Vector
-    control: Vector
+    change: Vector  # Delta_i
+    control: Vector  # c_i' - c_i
 
 
 @dataclass(frozen=True)
@@ -42,14 +40,16 @@ class Scaffold(Algorithm[ControlState]):
     weights: Weights = "uniform"
     memory = Memory
 
+    def __post_init__(self) -> None:
+        check_moves(self.client)
+
     def start(self, model: Vector, server: Server) -> ControlState:
         return ControlState(model, torch.zeros_like(model))
 
     def round(self, state: ControlState, clients: Clients, server: Server) -> ControlState:
-        x, c = state.model, state.control
-        replies = mean(clients.run(self.local, ControlState(x, c)), self.weights)
-        c = c + replies.sum.control / clients.population
-        return ControlState(x + self.global_lr * replies.change, c)
+        replies = mean(clients.run(self.local, state), self.weights)
+        c = state.control + replies.sum.control / clients.population
+        return ControlState(state.model + self.global_lr * replies.change, c)
 
     def local(self, client: Client, sent: ControlState) -> Controlled:
         x, c, c_i = sent.model, sent.control, client.memory.control
