@@ -1,6 +1,5 @@
-"""The command `bellwether`: a thin door to the library."""
+"""`bellwether demo` and `bellwether run`: train, compare, show."""
 
-import sys
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -8,11 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from bellwether import algorithms, data, models
-from bellwether.core.errors import BellwetherError, InputError
+from bellwether.cli.console import Quiet, out
+from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
 from bellwether.core.sgd import SGD
 from bellwether.experiments import demo as demonstration
@@ -25,26 +23,6 @@ from bellwether.federation.server_data import Sample
 from bellwether.report.page import write_page
 from bellwether.report.progress import Progress
 from bellwether.report.table import comparison_table
-from bellwether.version import __version__
-
-app = typer.Typer(
-    help="Server-assisted federated learning: the server owns a little data, and it learns too.",
-    epilog="Start with: bellwether demo",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-out = Console()
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]
-
-
-class Kind(StrEnum):
-    """What can be listed."""
-
-    ALGORITHMS = "algorithms"
-    DATA = "data"
-    MODELS = "models"
 
 
 class Skew(StrEnum):
@@ -55,42 +33,6 @@ class Skew(StrEnum):
     LABELS = "labels"
 
 
-def main() -> None:
-    """Run the command; a user's mistake is one line and exit code 2."""
-    try:
-        app()
-    except BellwetherError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", soft_wrap=True, highlight=False)
-        sys.exit(2)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        out.print(f"bellwether {__version__}", highlight=False)
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Say which version."),
-    ] = False,
-) -> None:
-    """Nothing but the options of every command."""
-
-
-@app.command("list")
-def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """What there is: methods, data sets, networks."""
-    rooms = {Kind.ALGORITHMS: algorithms, Kind.DATA: data, Kind.MODELS: models}
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, description in rooms[kind].names().items():
-        table.add_row(f"[bold]{name}[/]", description)
-    out.print(table)
-
-
-@app.command()
 def demo(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method.")] = 60,
     seeds: Annotated[int, typer.Option(min=1, help="Repetitions, each with its own seed.")] = 3,
@@ -101,7 +43,6 @@ def demo(
     _show(demonstration.plan(rounds, seeds), folder, quiet)
 
 
-@app.command()
 def run(
     algorithm: Annotated[
         list[str],
