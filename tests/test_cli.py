@@ -53,6 +53,12 @@ def test_the_installed_command() -> None:
     assert run.stdout == f"bellwether {__version__}\n"
 
 
+def test_python_runs_the_package() -> None:
+    module = [sys.executable, "-m", "bellwether", "--version"]
+    run = subprocess.run(module, capture_output=True, text=True, check=True)
+    assert run.stdout == f"bellwether {__version__}\n"
+
+
 def test_help_and_lists(bellwether: Command) -> None:
     assert "bellwether demo" in bellwether("--help").stdout
     assert "fedclg-c" in bellwether("list", "algorithms").stdout
@@ -103,6 +109,7 @@ def test_run_writes_everything_down_and_goes_on(bellwether: Command, tmp_path: P
 MISTAKES = {
     "an unknown method": (["run", "-a", "fedclgc"], "did you mean fedclg-c"),
     "an unknown data set": (["run", "-a", "fedavg", "--data", "minst"], "did you mean mnist"),
+    "a name that looks like markup": (["run", "-a", "[/red]"], "unknown algorithm '[/red]'"),
     "an unknown network": (["run", "-a", "fedavg", "--model", "lenet"], "did you mean lenet5"),
     "a network that does not fit": (
         ["run", "-a", "fedavg", "--model", "lenet5"],
@@ -141,6 +148,12 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert message in run.stderr
     left = [p for p in tmp_path.rglob("*") if p.name not in ("file", "runs")]
     assert not left or name == "a rate that explodes"  # what ran until then is kept
+
+
+def test_a_folder_may_look_like_markup(bellwether: Command, tmp_path: Path) -> None:
+    run = bellwether(*RUN, "--rounds", "1", "--out", "a[/b]")
+    assert run.returncode == 0, run.stderr
+    assert str(tmp_path / "a[" / "b]" / "report.html") in run.stdout
 
 
 def test_missing_data_says_where_it_looked(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from bellwether.cli import lists, training
 from bellwether.cli.console import out
@@ -29,7 +30,9 @@ def main() -> None:
     try:
         app()
     except BellwetherError as error:
-        Console(stderr=True).print(f"[bold red]error:[/] {error}", soft_wrap=True, highlight=False)
+        # A Text, since what the user typed may look like markup: 'bellwether-fl[parquet]'.
+        line = Text.assemble(("error:", "bold red"), f" {error}")
+        Console(stderr=True).print(line, soft_wrap=True)
         sys.exit(2)
 
 

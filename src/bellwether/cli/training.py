@@ -158,7 +158,7 @@ def _show(
             folder.rmdir()  # where nothing was written
     write_page(comparison, page)
     out.print(comparison_table(summarise(comparison)))
-    out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False)
+    out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)
     if not all(comparison.finished(run) for run in comparison.runs):
         again = " Go on with the same command and --resume." if keep else ""
         out.print(f"Stopped by Ctrl-C; what was done is kept.{again}")

@@ -1,0 +1,5 @@
+"""`python -m bellwether` is the command `bellwether`."""
+
+from bellwether.cli import main
+
+main()
