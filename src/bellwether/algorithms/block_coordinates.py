@@ -6,7 +6,7 @@ from typing_extensions import TypeVar
 from bellwether.algorithms.fedavgm import MomentumState
 from bellwether.core.algorithm import Algorithm, Replies
 from bellwether.core.blocks import Block, Named, check_cover, divide, locate
-from bellwether.core.errors import InputError
+from bellwether.core.errors import InputError, check_fraction
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Layers
 
@@ -27,6 +27,9 @@ class BlockCoordinates(Algorithm[StateT], Generic[StateT]):
     blocks: int | tuple[Named, ...] = 4
     shared: Named = ()
     momentum: float = 0.9
+
+    def __post_init__(self) -> None:
+        check_fraction(momentum=self.momentum)
 
     def laid_out(self, layers: Layers) -> Self:
         shared = locate(self.shared, layers)

@@ -3,6 +3,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
+from bellwether.core.errors import check_fraction, check_positive
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Vector
@@ -29,6 +30,10 @@ class FedAdam(Algorithm[AdamState]):
     beta2: float = 0.99
     tau: float = 1e-3
     weights: Weights = "uniform"
+
+    def __post_init__(self) -> None:
+        check_fraction(beta1=self.beta1, beta2=self.beta2)
+        check_positive(tau=self.tau)
 
     def start(self, model: Vector, server: Server) -> AdamState:
         return AdamState(model, torch.zeros_like(model), torch.full_like(model, self.tau**2))

@@ -3,6 +3,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
+from bellwether.core.errors import check_fraction
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Vector
@@ -22,6 +23,9 @@ class FedAvgM(Algorithm[MomentumState]):
     global_lr: float = 1.0
     momentum: float = 0.9
     weights: Weights = "uniform"
+
+    def __post_init__(self) -> None:
+        check_fraction(momentum=self.momentum)
 
     def start(self, model: Vector, server: Server) -> MomentumState:
         return MomentumState(model, torch.zeros_like(model))

@@ -28,9 +28,9 @@ class ServerLearning(Algorithm):
 
     def __post_init__(self) -> None:
         if self.server is None and self.client.epochs is None:
-            raise InputError(
-                "the server's epochs follow the clients': give them, or server=SGD(...)"
-            )
+            raise InputError("the server's epochs follow the clients': give these, or server")
+        if not self.weight >= 0:
+            raise InputError(f"weight must be 0 or more, not {self.weight}")
 
     @property
     def needs_server_data(self) -> bool:

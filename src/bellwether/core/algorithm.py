@@ -1,9 +1,11 @@
 """A method is one frozen dataclass with two short functions, `round` and `local`."""
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import (
     Any,
     ClassVar,
@@ -213,14 +215,26 @@ class Algorithm(ABC, Generic[StateT]):
         """What the server does in one round."""
 
 
-def check_choices(algorithm: Algorithm[Any]) -> None:
-    """Raise `InputError` for a setting that is none of those its type names."""
+def check_settings(algorithm: Algorithm[Any]) -> None:
+    """Raise `InputError` for a setting that its type does not allow, or a rate below 0."""
     for name, hint in get_type_hints(type(algorithm)).items():
-        if get_origin(hint) is Literal and (value := getattr(algorithm, name)) not in get_args(
-            hint
-        ):
-            known = " or ".join(map(repr, get_args(hint)))
-            raise InputError(f"{type(algorithm).__name__}({name}={value!r}): must be {known}")
+        value: Any = getattr(algorithm, name, None)
+        kinds = get_args(hint) or (hint,)
+        if get_origin(hint) is Literal:
+            wanted = "" if value in kinds else " or ".join(map(repr, kinds))
+        elif value is None and type(None) in kinds:
+            wanted = ""
+        elif SGD in kinds:
+            wanted = "" if isinstance(value, SGD) else "settings such as SGD(lr=0.05, epochs=1)"
+        elif float in kinds:
+            number = isinstance(value, Real) and math.isfinite(value)
+            wanted = "" if number else "a finite number"
+            if number and name == "global_lr" and float(value) < 0:
+                wanted = "0 or more"
+        else:
+            continue
+        if wanted:
+            raise InputError(f"{type(algorithm).__name__}({name}={value!r}): must be {wanted}")
 
 
 def side(algorithm: Algorithm[Any], name: str) -> SGD | None:

@@ -38,3 +38,10 @@ def check_positive(**settings: float) -> None:
     for name, value in settings.items():
         if not (math.isfinite(value) and value > 0):
             raise InputError(f"{name} must be a finite number above 0, not {value}")
+
+
+def check_fraction(**settings: float) -> None:
+    """Raise `InputError` unless each setting is at least 0 and below 1."""
+    for name, value in settings.items():
+        if not 0 <= value < 1:
+            raise InputError(f"{name} must be at least 0 and below 1, not {value}")

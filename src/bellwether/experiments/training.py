@@ -12,7 +12,7 @@ from torch import nn
 
 from bellwether.core import rounds as core
 from bellwether.core import streams
-from bellwether.core.algorithm import Algorithm, check_choices
+from bellwether.core.algorithm import Algorithm, check_settings
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.evaluation import check_fit, evaluate
@@ -211,7 +211,7 @@ def _check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
     if not isinstance(algorithm, Algorithm):
         given = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise InputError(f"algorithm must be a method such as FedAvg(SGD(...)), not {given}")
-    check_choices(algorithm)
+    check_settings(algorithm)
     if algorithm.needs_server_data and not federation.has_server_data:
         raise InputError(
             f"{type(algorithm).__name__} needs data at the server and the federation has none;"

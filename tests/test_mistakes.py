@@ -1,0 +1,67 @@
+"""More mistakes in calls of `train`: each is one clear line, before anything is computed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bellwether import (
+    FSL,
+    FSLP,
+    FedAdam,
+    FedAvg,
+    FedAvgM,
+    FedBCGD,
+    FedCLGC,
+    InputError,
+    train,
+)
+from test_same_bits import CLIENT, SERVER, dropout_network, federation
+
+NAN = float("nan")
+
+
+def trained(method: Any, **arguments: Any) -> Callable[[], object]:
+    def call() -> object:
+        given = {"federation": federation(), "model": dropout_network, "rounds": 1} | arguments
+        return train(method, **given)
+
+    return call
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "a global rate that is no number": (
+        trained(FedAvg(CLIENT, global_lr=NAN)),
+        r"FedAvg\(global_lr=nan\): must be a finite number",
+    ),
+    "a global rate in words": (
+        trained(FedAvg(CLIENT, global_lr="1")),  # type: ignore[arg-type]
+        r"FedAvg\(global_lr='1'\): must be a finite number",
+    ),
+    "a global rate below 0": (
+        trained(FSL(CLIENT, SERVER, global_lr=-1)),
+        r"FSL\(global_lr=-1\): must be 0 or more",
+    ),
+    "a rate instead of an SGD": (
+        trained(FedAvg(0.1)),  # type: ignore[arg-type]
+        r"FedAvg\(client=0.1\): must be settings such as SGD",
+    ),
+    "no SGD": (
+        trained(FedCLGC(CLIENT, None)),  # type: ignore[arg-type]
+        r"FedCLGC\(server=None\): must be settings such as SGD",
+    ),
+    "momentum of FedAvgM": (lambda: FedAvgM(CLIENT, momentum=1.0), "momentum must be at least 0"),
+    "momentum of FedBCGD": (lambda: FedBCGD(CLIENT, momentum=NAN), "momentum must be at least 0"),
+    "beta of FedAdam": (lambda: FedAdam(CLIENT, beta2=2.0), "beta2 must be at least 0 and below 1"),
+    "tau of FedAdam": (lambda: FedAdam(CLIENT, tau=0.0), "tau must be a finite number above 0"),
+    "weight of FSL": (lambda: FSL(CLIENT, weight=-1.0), "weight must be 0 or more, not -1.0"),
+    "weight of FSL-p": (lambda: FSLP(CLIENT, weight=NAN), "weight must be 0 or more, not nan"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_clear_line(name: str) -> None:
+    make, message = MISTAKES[name]
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
