@@ -3,22 +3,27 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bellwether import (
     FSL,
     FSLP,
+    ClientFailed,
     FedAdam,
     FedAvg,
     FedAvgM,
     FedBCGD,
     FedCLGC,
+    Federation,
     InputError,
+    participation,
     train,
 )
 from test_same_bits import CLIENT, SERVER, dropout_network, federation
 
 NAN = float("nan")
+FEDAVG = FedAvg(CLIENT)
 
 
 def trained(method: Any, **arguments: Any) -> Callable[[], object]:
@@ -50,6 +55,25 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         trained(FedCLGC(CLIENT, None)),  # type: ignore[arg-type]
         r"FedCLGC\(server=None\): must be settings such as SGD",
     ),
+    "a seed in words": (trained(FEDAVG, seed="a"), "seed must be a whole number, got 'a'"),
+    "no round between checkpoints": (
+        trained(FEDAVG, checkpoint_every=0),
+        "checkpoint_every must be at least 1, got 0",
+    ),
+    "a number of clients a round": (
+        trained(FEDAVG, participation=4),
+        r"participation must be such as participation.Uniform\(10\), not int",
+    ),
+    "a class instead of a participation": (
+        trained(FEDAVG, participation=participation.Uniform),
+        "not the class Uniform",
+    ),
+    "an engine's name": (trained(FEDAVG, engine="local"), r"engine must be such as engines.Local"),
+    "samples instead of a federation": (
+        trained(FEDAVG, federation=[([1.0], [1])]),
+        "federation must be such as",
+    ),
+    "no model": (trained(FEDAVG, model=None), "model must be, or make, a torch.nn.Module"),
     "momentum of FedAvgM": (lambda: FedAvgM(CLIENT, momentum=1.0), "momentum must be at least 0"),
     "momentum of FedBCGD": (lambda: FedBCGD(CLIENT, momentum=NAN), "momentum must be at least 0"),
     "beta of FedAdam": (lambda: FedAdam(CLIENT, beta2=2.0), "beta2 must be at least 0 and below 1"),
@@ -65,3 +89,17 @@ def test_a_mistake_is_one_clear_line(name: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_may_be_numpys() -> None:
+    rounds, seed = np.int64(2), np.int32(3)
+    assert len(train(FEDAVG, federation(), dropout_network, rounds, seed=seed).history) == 2
+
+
+def test_a_client_that_cannot_be_loaded_is_named() -> None:
+    def load(client: int) -> Any:
+        return federation().client(client) if client != 3 else {}["gone"]
+
+    named = r"client 3, round 1: KeyError: 'gone' \(.*test_mistakes.py:\d+\)"
+    with pytest.raises(ClientFailed, match=named):
+        train(FEDAVG, Federation.lazy(5, load), dropout_network, 1)

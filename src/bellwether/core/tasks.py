@@ -2,7 +2,8 @@
 
 import dataclasses
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +85,8 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
     """Run one client's `local`; it depends on the arguments alone, not on what ran before."""
     identity = exchange.cohort[position]
     where = f"client {identity}, round {exchange.round}"
-    data = workplace.federation.client(identity)
+    with _named(where):
+        data = workplace.federation.client(identity)
     if exchange.shares_server_data and workplace.federation.has_server_data:
         data = data.union(workplace.federation.server(exchange.round))
     memory = exchange.memories.get(identity)
@@ -107,15 +109,8 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
     if exchange.compress_down:
         sent = compression.unpack(exchange.compress_down, sent, exchange.exchange, exchange.held)
         before = versions(sent)
-    try:
+    with _named(where):
         upload = exchange.local(client, sent)
-    except BellwetherError:
-        raise
-    except Exception as error:
-        line = traceback.extract_tb(error.__traceback__)[-1]
-        raise ClientFailed(
-            f"{where}: {type(error).__name__}: {error} ({line.filename}:{line.lineno})"
-        ) from error
     if versions(sent) != before:
         raise InputError(
             f"{where}: what was sent was changed in place; `local` must leave `sent` as it is"
@@ -140,6 +135,20 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
     return Outcome(
         identity, position, upload, client.buffers, client.memory, client.samples, residuals
     )
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Whatever a client's work raises says whose it was, in which round and line."""
+    try:
+        yield
+    except BellwetherError:
+        raise
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        raise ClientFailed(
+            f"{where}: {type(error).__name__}: {error} ({line.filename}:{line.lineno})"
+        ) from error
 
 
 def vectors(message: Any) -> dict[str, Tensor]:

@@ -25,6 +25,7 @@ from bellwether.core.workspace import Loss, default_loss
 from bellwether.engines.local import Local
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
+from bellwether.federation.checks import whole
 from bellwether.federation.participation import Uniform
 
 DEFAULT_COHORT = 10
@@ -87,7 +88,12 @@ def train(
     on_round: called with each `RoundRecord`.
     run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
     """
-    _check_numbers(rounds=rounds, eval_every=eval_every, checkpoint_every=checkpoint_every - 1)
+    rounds, seed = whole(rounds, "rounds"), whole(seed, "seed")
+    eval_every = whole(eval_every, "eval_every")
+    checkpoint_every = whole(checkpoint_every, "checkpoint_every", 1)
+    _check_part("federation", federation, "client", "federate(dataset, clients=10)")
+    _check_part("participation", participation, "cohort", "participation.Uniform(10)")
+    _check_part("engine", engine, "run", "engines.Local()")
     _check_method(algorithm, federation)
     _check_compressors(compress_up=compress_up, compress_down=compress_down)
     participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
@@ -185,7 +191,7 @@ class _Run:
 
 
 def _module(model: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, nn.Module) and callable(model):
         streams.seed_torch(seed, "model")
         model = model()
     if not isinstance(model, nn.Module):
@@ -220,10 +226,10 @@ def _check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
         )
 
 
-def _check_numbers(**numbers: int) -> None:
-    for name, value in numbers.items():
-        if type(value) is not int or value < 0:
-            raise InputError(f"{name} must be a whole number, 0 or more, not {value!r}")
+def _check_part(name: str, value: Any, ability: str, example: str) -> None:
+    if value is not None and (isinstance(value, type) or not hasattr(value, ability)):
+        given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise InputError(f"{name} must be such as {example}, not {given}")
 
 
 def _check_compressors(**compressors: Any) -> None:
