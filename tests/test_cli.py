@@ -126,6 +126,17 @@ MISTAKES = {
         ["run", "-a", "fedclg-s", "--server-samples", "0"],
         "needs data at the server",
     ),
+    "a second method without its server data": (
+        ["run", "-a", "fedavg", "-a", "fedclg-c", "--server-samples", "0"],
+        "FedCLGC needs data at the server",
+    ),
+    "a global rate of NaN": (["run", "-a", "fedavg", "--global-lr", "nan"], "global_lr=nan"),
+    "a target of NaN": (["run", "-a", "fedavg", "--target", "nan"], "target"),
+    "a file for a folder": (["run", "-a", "fedavg", "--out", "file"], "file is no folder"),
+    "a server's rate that explodes": (
+        ["run", "-a", "clg-sgd", "--server-lr", "1e9", "--quiet"],
+        "lower the client's learning rate (lr is 0.05) or the server's learning rate (lr is 1e+09)",
+    ),
     "a rate that explodes": (
         ["run", "-a", "fedavg", "--lr", "1e9", "--quiet"],
         "is not finite; lower the client's learning rate",
@@ -146,14 +157,21 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert run.stderr.startswith("error: ")
     assert run.stderr.count("\n") == 1
     assert message in run.stderr
-    left = [p for p in tmp_path.rglob("*") if p.name not in ("file", "runs")]
-    assert not left or name == "a rate that explodes"  # what ran until then is kept
+    left = [p for p in tmp_path.rglob("*") if p.name != "file"]
+    assert not left or name.endswith("explodes")  # what ran until then is kept
 
 
 def test_a_folder_may_look_like_markup(bellwether: Command, tmp_path: Path) -> None:
     run = bellwether(*RUN, "--rounds", "1", "--out", "a[/b]")
     assert run.returncode == 0, run.stderr
     assert str(tmp_path / "a[" / "b]" / "report.html") in run.stdout
+
+
+def test_a_run_may_go_on_when_it_diverges(bellwether: Command) -> None:
+    explosive = ["run", "-a", "fedavg", "--lr", "1e9", "--rounds", "3", "--quiet"]
+    run = bellwether(*explosive, "--no-stop-on-divergence")
+    assert run.returncode == 0, run.stderr
+    assert "FedAvg diverged with seed 0" in run.stdout
 
 
 def test_missing_data_says_where_it_looked(

@@ -84,6 +84,9 @@ def run(
     target: Annotated[
         float | None, typer.Option(help="Accuracy for 'rounds to the target'.")
     ] = None,
+    stop_on_divergence: Annotated[
+        bool, typer.Option(help="Stop where a number is not finite, or go on with it.")
+    ] = True,
     folder: Annotated[
         Path | None,
         typer.Option("--out", help="Folder of the run; by default a new one in runs/."),
@@ -117,6 +120,7 @@ def run(
         seeds=range(seed, seed + seeds),
         target=target,
         class_names=loaded.classes,
+        stop_on_divergence=stop_on_divergence,
         settings={
             "data": f"{loaded.name}, {loaded.test.size:,} test samples ({loaded.source})",
             "clients": f"{clients}, {skew}",
@@ -129,7 +133,9 @@ def run(
     if folder is None:
         names = "-".join(name.lower().replace(" ", "-") for name in methods)
         folder = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{names}-{loaded.name}"
-    elif not resume and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    elif folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is no folder; give another --out")
+    elif not resume and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty; add --resume to go on, or give another --out")
     _show(plan, folder, quiet, keep=folder, resume=resume)
 
@@ -149,13 +155,15 @@ def _show(
 ) -> None:
     """Run the plan before the user's eyes; show the table and say where the page is."""
     page = folder / "report.html"
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     check_writable(folder)
     try:
         with Progress(len(plan.methods) * len(plan.seeds), plan.rounds, quiet=quiet) as progress:
             comparison = compare(plan, progress.update, keep, resume)
     finally:
         with suppress(OSError):
-            folder.rmdir()  # where nothing was written
+            for path in missing:  # made for a run of which nothing was written
+                path.rmdir()
     write_page(comparison, page)
     out.print(comparison_table(summarise(comparison)))
     out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)

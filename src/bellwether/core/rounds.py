@@ -75,7 +75,7 @@ def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
     if setting.stop_on_divergence and not _finite(state.model):
         raise Diverged(
             f"round {number}, server: the model is not finite although every reply was;"
-            f" {_hint(side(setting.algorithm, 'server'), 'server')}"
+            f" {_hint(setting.algorithm, 'server', 'client')}"
         )
     record = RoundRecord(
         round=number,
@@ -193,7 +193,7 @@ class _Cohorts:
             if not _finite(vector):
                 raise Diverged(
                     f"round {self._round}, client {client}: {name} is not finite;"
-                    f" {_hint(side(self._setting.algorithm, 'client'), 'client')}"
+                    f" {_hint(self._setting.algorithm, 'client', 'server')}"
                 )
 
 
@@ -211,9 +211,17 @@ def _finite(vector: Vector) -> bool:
     return bool(torch.isfinite(vector.sum()) or torch.isfinite(vector).all())
 
 
-def _hint(sgd: SGD | None, name: str) -> str:
-    rate = f" (lr is {sgd.lr:g})" if sgd else ""
-    return f"lower the {name}'s learning rate{rate}, or go on with stop_on_divergence=False"
+def _hint(algorithm: Algorithm[Any], *sides: str) -> str:
+    """What to do; a rate of the other side may be at fault too."""
+    rates = " or ".join(
+        f"the {name}'s learning rate (lr is {sgd.lr:g})"
+        for name in sides
+        if (sgd := side(algorithm, name))
+    )
+    return (
+        f"lower {rates or 'the learning rate'}, or go on with stop_on_divergence=False"
+        " (--no-stop-on-divergence)"
+    )
 
 
 def _batch_size(sgd: SGD | None) -> int | None:

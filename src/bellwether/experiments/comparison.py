@@ -11,8 +11,8 @@ from torch import nn
 from bellwether.core.algorithm import Algorithm
 from bellwether.core.interfaces import Participation
 from bellwether.core.records import RoundRecord
-from bellwether.experiments.results import Comparison, Run
-from bellwether.experiments.training import Interrupted, train
+from bellwether.experiments.results import Comparison, Run, check_target
+from bellwether.experiments.training import Interrupted, check_method, train
 from bellwether.federation import Federation
 
 OnRound = Callable[[str, int, RoundRecord], None]
@@ -36,6 +36,10 @@ class Plan:
     class_names: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     """What a reader must know, in the order to show."""
+    stop_on_divergence: bool = True
+
+    def __post_init__(self) -> None:
+        check_target(self.target)
 
 
 def compare(
@@ -46,8 +50,12 @@ def compare(
     With a folder each run writes itself down in `folder/<method>/seed-<n>`, and who holds what in
     `manifest-seed-<n>.json`; with `resume` those runs that are there go on.
     """
-    runs = tuple(_runs(plan, on_round or (lambda *_: None), folder, resume))
-    manifest = plan.federation(plan.seeds[0]).manifest
+    first = plan.federation(plan.seeds[0])
+    plan.participation.check(first.population)
+    for method in plan.methods.values():  # the last one's mistake is said now, not after hours
+        check_method(method, first)
+    runs = tuple(_runs(plan, first, on_round or (lambda *_: None), folder, resume))
+    manifest = first.manifest
     return Comparison(
         title=plan.title,
         runs=runs,
@@ -61,9 +69,11 @@ def compare(
     )
 
 
-def _runs(plan: Plan, on_round: OnRound, folder: Path | None, resume: bool) -> Iterator[Run]:
-    for seed in plan.seeds:
-        federation = plan.federation(seed)
+def _runs(
+    plan: Plan, first: Federation, on_round: OnRound, folder: Path | None, resume: bool
+) -> Iterator[Run]:
+    for number, seed in enumerate(plan.seeds):
+        federation = plan.federation(seed) if number else first
         for name, method in plan.methods.items():
             run_dir = folder and folder / name.lower().replace(" ", "-") / f"seed-{seed}"
             try:
@@ -77,6 +87,7 @@ def _runs(plan: Plan, on_round: OnRound, folder: Path | None, resume: bool) -> I
                     on_round=partial(on_round, name, seed),
                     run_dir=run_dir,
                     resume=bool(resume and run_dir and run_dir.exists()),
+                    stop_on_divergence=plan.stop_on_divergence,
                 )
             except Interrupted as interrupt:
                 yield Run(name, seed, tuple(interrupt.result.history), complete=False)

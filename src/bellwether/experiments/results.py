@@ -12,6 +12,12 @@ from bellwether.core.errors import InputError
 from bellwether.core.records import RoundRecord
 
 
+def check_target(target: float | None) -> None:
+    """Raise `InputError` for a target that no run can be compared with."""
+    if target is not None and not math.isfinite(target):
+        raise InputError(f"the target must be a finite number, got {target}")
+
+
 @dataclass(frozen=True)
 class Run:
     """One method trained from one seed."""
@@ -69,8 +75,7 @@ class Comparison:
                 f"planned_rounds is {self.planned_rounds}; it must be at least 1 and at least "
                 f"the {max(run.rounds for run in self.runs)} rounds that were recorded"
             )
-        if self.target is not None and not math.isfinite(self.target):
-            raise InputError(f"the target must be a finite number, got {self.target}")
+        check_target(self.target)
         self._check_labels()
 
     def _check_labels(self) -> None:

@@ -94,7 +94,7 @@ def train(
     _check_part("federation", federation, "client", "federate(dataset, clients=10)")
     _check_part("participation", participation, "cohort", "participation.Uniform(10)")
     _check_part("engine", engine, "run", "engines.Local()")
-    _check_method(algorithm, federation)
+    check_method(algorithm, federation)
     _check_compressors(compress_up=compress_up, compress_down=compress_down)
     participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
     participation.check(federation.population)
@@ -213,7 +213,8 @@ def _device(device: str | torch.device) -> torch.device:
         raise InputError(f"device {str(device)!r} cannot be used here: {reason}") from error
 
 
-def _check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
+def check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
+    """Raise `InputError` for what is no method, or one that this federation cannot serve."""
     if not isinstance(algorithm, Algorithm):
         given = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise InputError(f"algorithm must be a method such as FedAvg(SGD(...)), not {given}")
