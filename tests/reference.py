@@ -174,7 +174,7 @@ def reported(p: Problem, holder: int, x: Vector, kind: str, sgd: Pass, t: int) -
     return gradient(x, p.held(holder) if kind == "full" else p.batches(holder, sgd, t)[0])
 
 
-def average(p: Problem, cohort: Cohort, values: list[Vector], weights: str) -> Vector:
+def average(p: Problem, cohort: Cohort, values: Sequence[Vector], weights: str) -> Vector:
     sizes = [p.size(i) for i in cohort] if weights == "samples" else None
     return np.asarray(np.average(values, axis=0, weights=sizes))
 
@@ -195,11 +195,16 @@ def fedavg(
 
 
 def fedavgm(
-    p: Problem, *, client: Pass, global_lr: float = 1.0, momentum: float = 0.9
+    p: Problem,
+    *,
+    client: Pass,
+    global_lr: float = 1.0,
+    momentum: float = 0.9,
+    weights: str = "uniform",
 ) -> Iterator[After]:
     x, v = p.start, np.zeros(p.start.size)
     for t, cohort in enumerate(p.cohorts):
-        v = momentum * v + mean_change(p, x, cohort, client, t)
+        v = momentum * v + mean_change(p, x, cohort, client, t, weights)
         x = x + global_lr * v
         yield After(x)
 
@@ -212,10 +217,11 @@ def fedadam(
     beta1: float = 0.9,
     beta2: float = 0.99,
     tau: float = 1e-3,
+    weights: str = "uniform",
 ) -> Iterator[After]:
     x, m, v = p.start, np.zeros(p.start.size), np.full(p.start.size, tau**2)
     for t, cohort in enumerate(p.cohorts):
-        change = mean_change(p, x, cohort, client, t)
+        change = mean_change(p, x, cohort, client, t, weights)
         m = beta1 * m + (1 - beta1) * change
         v = beta2 * v + (1 - beta2) * change**2
         x = x + global_lr * m / (np.sqrt(v) + tau)
@@ -289,6 +295,7 @@ def scaffold(
     global_lr: float = 1.0,
     option: int = 2,
     server: Pass | None = None,
+    weights: str = "uniform",
 ) -> Iterator[After]:
     """SCAFFOLD; with a server that trains too, SCAFFOLD+."""
     x, (c, each) = p.start, p.zeros()
@@ -303,7 +310,7 @@ def scaffold(
             changes.append(local.change)
             moves.append(new - each[i])
             each[i] = new
-        x = x + global_lr * np.mean(changes, axis=0)
+        x = x + global_lr * average(p, cohort, changes, weights)
         c = c + len(cohort) / len(p.clients) * np.mean(moves, axis=0)
         if server is not None:
             x = descend(p, SERVER, x, server, t).end
@@ -368,7 +375,9 @@ def data_sharing(
     return fedavg(together, client=client, global_lr=global_lr, weights=weights)
 
 
-def feddyn(p: Problem, *, client: Pass, alpha: float = 0.01) -> Iterator[After]:
+def feddyn(
+    p: Problem, *, client: Pass, alpha: float = 0.01, weights: str = "uniform"
+) -> Iterator[After]:
     x, (h, each) = p.start, p.zeros()
     for t, cohort in enumerate(p.cohorts):
         ends = []
@@ -377,11 +386,18 @@ def feddyn(p: Problem, *, client: Pass, alpha: float = 0.01) -> Iterator[After]:
             each[i] -= alpha * local.change
             ends.append(local.end)
         h = h - alpha / len(p.clients) * np.sum([y - x for y in ends], axis=0)
-        x = np.mean(ends, axis=0) - h / alpha
+        x = average(p, cohort, ends, weights) - h / alpha
         yield After(x, {"h": (h, each.copy())})
 
 
-def feddc(p: Problem, *, client: Pass, alpha: float = 0.01, linear: bool = True) -> Iterator[After]:
+def feddc(
+    p: Problem,
+    *,
+    client: Pass,
+    alpha: float = 0.01,
+    weights: str = "uniform",
+    linear: bool = True,
+) -> Iterator[After]:
     """FedDC; linear=False leaves s - s_i out."""
     x, (H, drift), (s, each) = p.start, p.zeros(), p.zeros()
     for t, cohort in enumerate(p.cohorts):
@@ -396,15 +412,17 @@ def feddc(p: Problem, *, client: Pass, alpha: float = 0.01, linear: bool = True)
             each[i] = new
         H = H + np.sum([y - x for y in ends], axis=0) / len(p.clients)
         s = s + np.sum(moves, axis=0) / len(p.clients)
-        x = np.mean(ends, axis=0) + H
+        x = average(p, cohort, ends, weights) + H
         yield After(x, {"H": (H, drift.copy()), "s": (s, each.copy())})
 
 
-def safari(p: Problem, *, client: Pass, server: Pass, q: float = 0.8) -> Iterator[After]:
+def safari(
+    p: Problem, *, client: Pass, server: Pass, q: float = 0.8, weights: str = "uniform"
+) -> Iterator[After]:
     x = p.start
     for t, cohort in enumerate(p.cohorts):
         if p.draw(t) < q:
-            x = np.mean([descend(p, i, x, client, t).end for i in cohort], axis=0)
+            x = x + mean_change(p, x, cohort, client, t, weights)
         else:
             x = descend(p, SERVER, x, server, t).end
         yield After(x)
@@ -417,21 +435,33 @@ def parts(blocks: Sequence[slice], shared: slice, members: int) -> list[tuple[sl
 
 
 def fedbcgd(
-    p: Problem, *, client: Pass, blocks: Sequence[slice], shared: slice, momentum: float = 0.9
+    p: Problem,
+    *,
+    client: Pass,
+    blocks: Sequence[slice],
+    shared: slice,
+    momentum: float = 0.9,
+    weights: str = "uniform",
 ) -> Iterator[After]:
     x, v = p.start, np.zeros(p.start.size)
     for t, cohort in enumerate(p.cohorts):
         ends = np.array([descend(p, i, x, client, t).end for i in cohort])
         received = np.zeros(x.size)
         for part, senders in parts(blocks, shared, len(cohort)):
-            received[part] = ends[senders, part].mean(axis=0)
+            received[part] = average(p, [cohort[i] for i in senders], ends[senders], weights)[part]
         v = momentum * v + (received - x)
         x = x + v
         yield After(x)
 
 
 def fedbcgd_plus(
-    p: Problem, *, client: Pass, blocks: Sequence[slice], shared: slice, momentum: float = 0.9
+    p: Problem,
+    *,
+    client: Pass,
+    blocks: Sequence[slice],
+    shared: slice,
+    momentum: float = 0.9,
+    weights: str = "uniform",
 ) -> Iterator[After]:
     x, v, (c, each) = p.start, np.zeros(p.start.size), p.zeros()
     for t, cohort in enumerate(p.cohorts):
@@ -442,7 +472,7 @@ def fedbcgd_plus(
         )
         received, change = np.zeros(x.size), np.zeros(x.size)
         for part, senders in parts(blocks, shared, len(cohort)):
-            received[part] = ends[senders, part].mean(axis=0)
+            received[part] = average(p, [cohort[i] for i in senders], ends[senders], weights)[part]
             for position in senders:
                 i, new = cohort[position], full[position][part]
                 change[part] += new - each[i][part]

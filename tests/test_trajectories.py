@@ -104,10 +104,12 @@ CASES = {
     "FedAvgM, settings": clients_only(
         "FedAvgM", reference.fedavgm, {"global_lr": 0.7, "momentum": 0.4}
     ),
+    "FedAvgM, samples": clients_only("FedAvgM", reference.fedavgm, {"weights": "samples"}),
     "FedAdam": clients_only("FedAdam", reference.fedadam, {}),
     "FedAdam, settings": clients_only(
         "FedAdam", reference.fedadam, {"global_lr": 0.3, "beta1": 0.6, "beta2": 0.8, "tau": 0.1}
     ),
+    "FedAdam, samples": clients_only("FedAdam", reference.fedadam, {"weights": "samples"}),
     "ServerOnly": Case("ServerOnly", reference.server_only, {}, "server"),
     "CLGSGD": Case("CLGSGD", reference.clg_sgd, {}),
     "CLGSGD, samples": Case("CLGSGD", reference.clg_sgd, {"global_lr": 0.7, "weights": "samples"}),
@@ -124,10 +126,12 @@ CASES = {
     "Scaffold, option 1": clients_only(
         "Scaffold", reference.scaffold, {"global_lr": 0.7, "option": 1}
     ),
+    "Scaffold, samples": clients_only("Scaffold", reference.scaffold, {"weights": "samples"}),
     "ScaffoldPlus": Case("ScaffoldPlus", reference.scaffold, {}),
     "ScaffoldPlus, option 1": Case(
         "ScaffoldPlus", reference.scaffold, {"global_lr": 0.7, "option": 1}
     ),
+    "ScaffoldPlus, samples": Case("ScaffoldPlus", reference.scaffold, {"weights": "samples"}),
     "FSL": Case("FSL", reference.fsl, {}),
     "FSL, settings": Case("FSL", reference.fsl, {"weight": 0.6, "global_lr": 0.7}),
     "FSL, samples": Case("FSL", reference.fsl, {"weights": "samples"}),
@@ -137,6 +141,7 @@ CASES = {
     "FSL, weight 0": Case("FSL", reference.fsl, {"weight": 0.0}),
     "FSLP": Case("FSLP", FSLP, {}),
     "FSLP, settings": Case("FSLP", FSLP, {"weight": 0.6, "global_lr": 0.7}),
+    "FSLP, samples": Case("FSLP", FSLP, {"weights": "samples"}),
     "FSLP, server's rate": Case("FSLP", FSLP, {"weight": 0.6, "derive_rate": False}),
     "FSLP, derived epochs": Case("FSLP", FSLP, {"server": None}, counts_epochs=True),
     "FSLP, pretrained": Case("FSLP", FSLP, {"pretrain": PRETRAIN}),
@@ -153,14 +158,23 @@ CASES = {
     "DataSharing, nothing to share": clients_only("DataSharing", reference.data_sharing, {}),
     "FedDyn": clients_only("FedDyn", reference.feddyn, {}),
     "FedDyn, alpha": clients_only("FedDyn", reference.feddyn, {"alpha": 0.5}),
+    "FedDyn, samples": clients_only("FedDyn", reference.feddyn, {"weights": "samples"}),
     "FedDC": clients_only("FedDC", reference.feddc, {}),
     "FedDC, alpha": clients_only("FedDC", reference.feddc, {"alpha": 0.5}),
+    "FedDC, samples": clients_only("FedDC", reference.feddc, {"weights": "samples"}),
     "Safari": Case("Safari", reference.safari, {}),
     "Safari, q": Case("Safari", reference.safari, {"q": 0.4}),
+    "Safari, samples": Case("Safari", reference.safari, {"weights": "samples"}),
     "FedBCGD": clients_only("FedBCGD", reference.fedbcgd, THREE),
     "FedBCGD, two blocks": clients_only("FedBCGD", reference.fedbcgd, TWO),
+    "FedBCGD, samples": clients_only(
+        "FedBCGD", reference.fedbcgd, TWO | {"momentum": 0.6, "weights": "samples"}
+    ),
     "FedBCGDPlus": clients_only("FedBCGDPlus", reference.fedbcgd_plus, THREE),
     "FedBCGDPlus, two blocks": clients_only("FedBCGDPlus", reference.fedbcgd_plus, TWO),
+    "FedBCGDPlus, samples": clients_only(
+        "FedBCGDPlus", reference.fedbcgd_plus, TWO | {"momentum": 0.6, "weights": "samples"}
+    ),
     "FLTrust": Case("FLTrust", reference.fltrust, {}),
     "FLTrust, step": Case("FLTrust", reference.fltrust, {"global_lr": 0.7}),
     "FLTrust, a still server": Case("FLTrust", reference.fltrust, {"server": STILL}),

@@ -4,7 +4,7 @@ from typing import Any, Generic, Self
 from typing_extensions import TypeVar
 
 from bellwether.algorithms.fedavgm import MomentumState
-from bellwether.core.algorithm import Algorithm, Replies
+from bellwether.core.algorithm import Algorithm, Replies, Reply, Weights
 from bellwether.core.blocks import Block, Named, check_cover, divide, locate
 from bellwether.core.errors import InputError, check_fraction
 from bellwether.core.sgd import SGD
@@ -27,6 +27,7 @@ class BlockCoordinates(Algorithm[StateT], Generic[StateT]):
     blocks: int | tuple[Named, ...] = 4
     shared: Named = ()
     momentum: float = 0.9
+    weights: Weights = "uniform"
 
     def __post_init__(self) -> None:
         check_fraction(momentum=self.momentum)
@@ -44,6 +45,10 @@ class BlockCoordinates(Algorithm[StateT], Generic[StateT]):
         """What the member at this position sends."""
         assert isinstance(self.blocks, tuple)
         return (*self.blocks[position % len(self.blocks)], *self.shared)  # type: ignore[misc]
+
+    def weight(self, reply: Reply[Any]) -> float:
+        """How much the reply counts among those that send the same block."""
+        return reply.samples if self.weights == "samples" else 1
 
     def check_cohort(self, replies: Replies[Any]) -> None:
         needed = len(self.blocks) if isinstance(self.blocks, tuple) else self.blocks

@@ -28,8 +28,9 @@ class FedBCGD(BlockCoordinates):
         self.check_cohort(replies)
         total, count = torch.zeros_like(x), torch.zeros_like(x)
         for reply in replies:
-            add(total, self.part(reply.position), reply.change)
-            add(count, self.part(reply.position), 1)
+            part, weight = self.part(reply.position), self.weight(reply)
+            add(total, part, weight * reply.change)
+            add(count, part, weight)
         v = self.momentum * state.velocity + total / count.clamp(min=1)
         return MomentumState(torch.where(count > 0, x + v, x), v)
 

@@ -36,9 +36,9 @@ class FedBCGDPlus(BlockCoordinates[BlockState]):
         self.check_cohort(replies)
         total, count = torch.zeros_like(x), torch.zeros_like(x)
         for reply in replies:
-            part = self.part(reply.position)
-            add(total, part, reply.change)
-            add(count, part, 1)
+            part, weight = self.part(reply.position), self.weight(reply)
+            add(total, part, weight * reply.change)
+            add(count, part, weight)
             add(c, part, reply.control / clients.population)
         v = self.momentum * state.velocity + total / count.clamp(min=1)
         return BlockState(torch.where(count > 0, x + v, x), v, c)
