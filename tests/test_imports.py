@@ -25,6 +25,8 @@ KEPT_OUT = {
     "torch.multiprocessing": lambda path: path.parts[0] in {"core", "algorithms"},
     "plotly": lambda path: path.parts[0] != "report",
     "pyarrow": lambda path: path != Path("data/parquet.py"),
+    "datasets": lambda path: path != Path("federation/partition/flower.py"),
+    "flwr_datasets": lambda path: True,
     "PIL": lambda path: path != Path("data/parquet.py"),
 }
 """Packages, and where they must not be imported."""

@@ -3,6 +3,7 @@
 import math
 import numbers
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,3 +32,26 @@ def positive(value: Any, name: str) -> float:
     if not (math.isfinite(number) and number > 0):
         raise InputError(f"{name} must be finite and above 0, got {value}")
     return number
+
+
+def probability(value: Any, name: str) -> float:
+    """The value as a plain float between 0 and 1; anything else is the user's mistake."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    if not 0 <= float(value) <= 1:
+        raise InputError(f"{name} must lie between 0 and 1, got {value}")
+    return float(value)
+
+
+def is_list(value: Any) -> bool:
+    """Whether the value is a sequence of things, rather than text or one thing."""
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+
+
+def distinct(ids: Any, name: str) -> tuple[int, ...]:
+    """Clients' ids as plain ints, none twice."""
+    checked = tuple(whole(client, f"a client id in {name}") for client in ids)
+    if len(set(checked)) < len(checked):
+        twice = next(client for client in checked if checked.count(client) > 1)
+        raise InputError(f"client {twice} is twice in {name}")
+    return checked

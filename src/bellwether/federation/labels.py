@@ -1,5 +1,6 @@
 """Samples by label: counted, pooled and dealt out."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,14 +12,19 @@ Indices = npt.NDArray[np.int64]
 """Positions in a data set, or counts of them."""
 
 
-def label_counts(labels: Indices | None, available: Indices, wish: str) -> Indices:
-    """How many samples are available of each label of which there is any, by ascending label."""
+def known(labels: Indices | None, wish: str) -> Indices:
+    """The labels, which this wish cannot do without."""
     if labels is None:
         raise InputError(
             f"{wish} needs one class label (a whole number) a sample, which these targets are not; "
             "use IID()"
         )
-    return np.unique(labels[available], return_counts=True)[1].astype(np.int64)
+    return labels
+
+
+def label_counts(labels: Indices | None, available: Indices, wish: str) -> Indices:
+    """How many samples are available of each label of which there is any, by ascending label."""
+    return np.unique(known(labels, wish)[available], return_counts=True)[1].astype(np.int64)
 
 
 def label_pools(
@@ -40,11 +46,38 @@ def deal(pools: Sequence[Indices], counts: Indices) -> list[Indices]:
     return np.split(ordered, np.cumsum(counts.sum(axis=1))[:-1])
 
 
-def histograms(labels: Indices | None, groups: Sequence[Indices]) -> Indices:
-    """Samples by group and label (0 .. largest); no columns when there are no labels."""
+def grouped(labels: Indices, indices: Indices) -> list[Indices]:
+    """The indices of each label 0 .. largest, in their order."""
+    counts = np.bincount(labels[indices], minlength=int(labels.max()) + 1)
+    by_label = indices[np.argsort(labels[indices], kind="stable")]
+    return np.split(by_label, np.cumsum(counts)[:-1])
+
+
+def cosine(one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> float:
+    """How alike two label counts are: 1 when they are proportional, nan when one is empty."""
+    a, b = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norms if norms else math.nan
+
+
+def histograms(
+    labels: Indices | None, groups: Sequence[Indices], columns: int | None = None
+) -> Indices:
+    """Samples by group and label, 0 .. largest or `columns` of them; none without labels."""
     if labels is None:
         return np.zeros((len(groups), 0), dtype=np.int64)
-    columns = int(labels.max()) + 1
+    columns = int(labels.max()) + 1 if columns is None else columns
     group = np.repeat(np.arange(len(groups)), [len(indices) for indices in groups])
     cells = group * columns + labels[np.concatenate(groups)]
     return np.bincount(cells, minlength=len(groups) * columns).reshape(len(groups), columns)
+
+
+def draw(source: Indices, size: int, rng: np.random.Generator) -> Indices:
+    """Uniformly without replacement, in ascending order."""
+    return np.sort(rng.choice(source, size, replace=False, shuffle=False))
+
+
+def draw_by_label(groups: Sequence[Indices], quotas: Indices, rng: np.random.Generator) -> Indices:
+    """So many of each group, in ascending order."""
+    drawn = [draw(group, quota, rng) for group, quota in zip(groups, quotas, strict=True)]
+    return np.sort(np.concatenate(drawn))
