@@ -1,15 +1,28 @@
 """Participation: who comes, how often, in which order, and what cannot be asked for."""
 
+import dataclasses
 import pickle
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from torch import nn
 
+from bellwether import SGD, Federation, train
+from bellwether.algorithms import CATALOGUE, create
 from bellwether.core.errors import InputError
-from bellwether.federation.participation import Fixed, Incomplete, Uniform
+from bellwether.federation.participation import (
+    Bernoulli,
+    Cyclic,
+    Fixed,
+    Incomplete,
+    Markov,
+    Uniform,
+)
 
 
 @given(
@@ -77,13 +90,16 @@ def test_absentees_follow_the_seed():
     assert set(np.concatenate(list(map(list, absent)))) == set(range(20))
 
 
-@pytest.mark.parametrize("participation", [Uniform(100), Incomplete(100, absent=1000)])
+@pytest.mark.parametrize(
+    "participation",
+    [Uniform(100), Incomplete(100, absent=1000), Cyclic(100), Bernoulli(1e-4)],
+)
 def test_a_million_clients_cost_no_memory(participation):
     tracemalloc.start()
     cohort = participation.cohort(1_000_000, 0, 1, 0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(set(cohort)) == 100
+    assert len(set(cohort)) == pytest.approx(100, abs=45)
     assert peak < 200_000  # a permutation of the population takes 8 MB
 
 
@@ -94,6 +110,107 @@ def test_fixed_goes_round_its_schedule_in_the_given_order():
     assert cohorts == [[3, 1], [0], [2, 5, 4], [3, 1], [0]]
     assert {type(client) for client in fixed.cohort(6, 0, 2, 0)} == {int}
     assert fixed == Fixed(((3, 1), (0,), (2, 5, 4)))
+
+
+def presence(participation, population, rounds, seed=0):
+    """Rounds x clients: who came."""
+    there = np.zeros((rounds, population), dtype=bool)
+    for number in range(1, rounds + 1):
+        there[number - 1, participation.cohort(population, seed, number, 0)] = True
+    return there
+
+
+CHANCES = [0.05, 0.2, 0.5, 0.9, 1.0, 0.0]
+
+
+def test_bernoulli_clients_come_as_often_as_they_should_and_independently():
+    rounds = 4000
+    for chances, wish in ((CHANCES, CHANCES), ([0.3] * 6, 0.3)):
+        there = presence(Bernoulli(wish), 6, rounds)
+        deviation = np.sqrt(np.multiply(chances, np.subtract(1, chances)) / rounds)
+        assert (abs(there.mean(axis=0) - chances) <= 4.5 * deviation).all()
+        moving = there[:, :4] - there[:, :4].mean(axis=0)
+        scale = rounds * np.outer(moving.std(axis=0), moving.std(axis=0))
+        between = moving.T @ moving / scale - np.eye(4)  # clients
+        after = moving[1:].T @ moving[:-1] / scale  # this round and the one before
+        assert max(abs(between).max(), abs(after).max()) < 4.5 / rounds**0.5
+
+
+def test_markov_clients_come_and_stay_as_long_as_they_should():
+    rounds, arrive, leave = 20_000, [0.1, 0.5, 0.02, 1.0], [0.3, 0.5, 0.02, 0.25]
+    there = presence(Markov(arrive, leave), 4, rounds)
+    for client, (a, b) in enumerate(zip(arrive, leave, strict=True)):
+        now, then = there[:-1, client], there[1:, client]
+        for before, chance in ((False, a), (True, b)):
+            moved = (then != now)[now == before]
+            deviation = (chance * (1 - chance) / len(moved)) ** 0.5
+            assert abs(moved.mean() - chance) <= 4.5 * deviation
+        correlated = (2 - a - b) / (a + b)  # of the chain, whose eigenvalue is 1 - a - b
+        share = a / (a + b)
+        deviation = (share * (1 - share) * correlated / rounds) ** 0.5
+        assert abs(there[:, client].mean() - share) <= 4.5 * deviation
+
+
+def test_the_first_round_of_a_markov_chain_is_in_its_long_run():
+    first = presence(Markov(0.02, 0.06), 20_000, 1)
+    assert first.mean() == pytest.approx(0.25, abs=4.5 * (0.25 * 0.75 / 20_000) ** 0.5)
+
+
+def test_a_markov_chain_does_not_depend_on_what_was_asked_before():
+    def cohorts(rounds):
+        return {r: Markov(0.2, 0.1).cohort(30, 5, r, 0) for r in rounds}
+
+    forwards = cohorts(range(1, 40))
+    Markov(0.2, 0.1).cohort(31, 5, 90, 0)
+    backwards = cohorts(range(39, 0, -1))
+    assert forwards == backwards
+    assert Markov(0.2, 0.1).cohort(30, 6, 7, 0) != forwards[7]
+
+
+@pytest.mark.parametrize("participation", [Bernoulli(0.5), Bernoulli([0.5] * 40), Markov(0.3, 0.3)])
+def test_at_most_so_many_of_those_who_are_there_come(participation):
+    some = dataclasses.replace(participation, clients=8)
+    for number in range(1, 30):
+        everybody = participation.cohort(40, 1, number, 0)
+        assert len(set(everybody)) == len(everybody)
+        first, second = (some.cohort(40, 1, number, exchange) for exchange in (0, 1))
+        assert len(first) == len(second) == min(8, len(everybody))
+        assert set(first) | set(second) <= set(everybody)
+        assert first != second or len(first) < 2
+        assert {type(client) for client in first} <= {int}
+    positions = [participation.cohort(40, 1, number, 0)[0] for number in range(1, 30)]
+    assert len(set(positions)) > 10  # in random order
+
+
+def test_cyclic_clients_take_turns():
+    cyclic = Cyclic(3)
+    turns = [cyclic.cohort(7, 0, number, exchange=number % 2) for number in range(1, 8)]
+    assert turns[:3] == [[0, 1, 2], [3, 4, 5], [6, 0, 1]]
+    assert np.bincount(np.concatenate(turns)).tolist() == [3] * 7
+    assert Cyclic(7).cohort(7, 0, 2, 0) == list(range(7))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("nobody", [Bernoulli(0.0), Markov(0.0, 1.0)])
+def test_a_round_in_which_nobody_comes(name, nobody):
+    """Only what the server does itself, if anything, moves the model."""
+    sgd = SGD(lr=0.1, epochs=1)
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(6, 3)), np.array([0, 1, 0, 1, 1, 0])
+    method = create(name, client=sgd, server=sgd, blocks=2)
+    federation = Federation.from_arrays([samples] * 4, server=samples)
+    model = nn.Linear(3, 2).double()
+    run = partial(train, method, federation, model, 3, participation=nobody, device="cpu")
+    if name.startswith("FedBCGD"):
+        with pytest.raises(InputError, match="need a cohort of as many clients or more, not 0"):
+            run()
+        return
+    result = run()
+    assert [record.cohort for record in result.history] == [(), (), ()]
+    assert sum(record.bytes_down + record.bytes_up for record in result.history) == 0
+    start = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    descends = {"Server only", "CLG-SGD", "FedCLG-C", "FedCLG-S", "SCAFFOLD+", "SAFARI"}
+    assert torch.equal(result.model, start) == (name not in descends | {"FSL", "FSL-p"})
 
 
 @pytest.mark.parametrize(
@@ -115,6 +232,14 @@ def test_fixed_goes_round_its_schedule_in_the_given_order():
         (lambda: Fixed(["01"]), "list of cohorts"),
         (lambda: Fixed([[0], [1, 2, 1]]), "client 1 is twice in cohort 2"),
         (lambda: Fixed([[0.0]]), "a client id in cohort 1 must be a whole number"),
+        (lambda: Bernoulli(1.5), "the probability must lie between 0 and 1, got 1.5"),
+        (lambda: Bernoulli([0.5, float("nan")]), "must lie between 0 and 1, got nan"),
+        (lambda: Bernoulli("half"), "the probability must be a number, got 'half'"),
+        (lambda: Bernoulli(0.5, clients=0), "clients a round must be at least 1, got 0"),
+        (lambda: Markov(-0.1, 0.5), "arrive must lie between 0 and 1, got -0.1"),
+        (lambda: Markov(0.1, 2), "leave must lie between 0 and 1, got 2"),
+        (lambda: Markov([0.5, 0], [0.5, 0]), "arrive and leave must not both be 0"),
+        (lambda: Cyclic(0), "clients a round must be at least 1, got 0"),
         (lambda: Fixed([[-1]]), "a client id in cohort 1 must be at least 0, got -1"),
     ],
 )
@@ -132,6 +257,10 @@ def test_wrong_settings(make, message):
         (Incomplete(1, absent=12), 10, "only 0 of 10"),
         (Incomplete(9, absent=[0, 1]), 10, "only 8 of 10"),
         (Incomplete(1, absent=[3, 10]), 10, "absent client 10 does not exist; .* 0 .. 9"),
+        (Bernoulli([0.5] * 13), 10, "13 probabilities were given for 10 clients; give one each"),
+        (Markov([0.5] * 13, 0.1), 10, "13 probabilities to arrive were given for 10 clients"),
+        (Markov(0.5, [0.1] * 13), 10, "13 probabilities to leave were given for 10 clients"),
+        (Cyclic(11), 10, "11 clients a round, but there are 10"),
         (Fixed([[0], [10, 2]]), 10, "client 10 of the fixed schedule .* 0 .. 9"),
     ],
 )

@@ -1,16 +1,15 @@
-"""Participation: which clients come in an exchange."""
+"""Cohorts of a wanted size: drawn, listed, or in turns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from bellwether.core import interfaces
 from bellwether.core.errors import InputError
 from bellwether.core.streams import generator
-from bellwether.federation.checks import whole
+from bellwether.federation.checks import distinct, is_list, whole
 from bellwether.federation.labels import Indices
 
 
@@ -24,10 +23,7 @@ class Uniform(interfaces.Participation):
         object.__setattr__(self, "clients", whole(self.clients, "clients a round", 1))
 
     def check(self, population: int) -> None:
-        if self.clients > population:
-            raise InputError(
-                f"{self} asks for {self.clients} clients a round, but there are {population}"
-            )
+        _check_enough(self, self.clients, population)
 
     def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
         self.check(population)
@@ -46,8 +42,8 @@ class Incomplete(interfaces.Participation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clients", whole(self.clients, "clients a round", 1))
-        if _is_list(self.absent):
-            ids = _distinct(self.absent, "the absent clients")
+        if is_list(self.absent):
+            ids = distinct(self.absent, "the absent clients")
             object.__setattr__(self, "absent", tuple(sorted(ids)))
         else:
             object.__setattr__(self, "absent", whole(self.absent, "absent clients", 0))
@@ -90,12 +86,12 @@ class Fixed(interfaces.Participation):
     schedule: Sequence[Sequence[int]]
 
     def __post_init__(self) -> None:
-        if not _is_list(self.schedule) or not all(map(_is_list, self.schedule)):
+        if not is_list(self.schedule) or not all(map(is_list, self.schedule)):
             raise InputError(
                 "Fixed needs a list of cohorts, each a list of ids, such as Fixed([[0, 1], [2, 3]])"
             )
         cohorts = tuple(
-            _distinct(ids, f"cohort {number}") for number, ids in enumerate(self.schedule, 1)
+            distinct(ids, f"cohort {number}") for number, ids in enumerate(self.schedule, 1)
         )
         if not cohorts or not all(cohorts):
             raise InputError("Fixed needs at least one cohort, and a client in every cohort")
@@ -111,6 +107,32 @@ class Fixed(interfaces.Participation):
 
     def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
         return self.schedule[(round - 1) % len(self.schedule)]
+
+
+@dataclass(frozen=True)
+class Cyclic(interfaces.Participation):
+    """`clients` at a time in turns, in the order of their ids, round after round.
+
+    Round r takes the ids (r - 1) m .. r m - 1 modulo the population, in every exchange.
+    """
+
+    clients: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clients", whole(self.clients, "clients a round", 1))
+
+    def check(self, population: int) -> None:
+        _check_enough(self, self.clients, population)
+
+    def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
+        self.check(population)
+        first = (round - 1) * self.clients
+        return [client % population for client in range(first, first + self.clients)]
+
+
+def _check_enough(wish: object, clients: int, population: int) -> None:
+    if clients > population:
+        raise InputError(f"{wish} asks for {clients} clients a round, but there are {population}")
 
 
 def _drawn(population: int, clients: int, seed: int, round: int, exchange: int) -> Indices:
@@ -130,15 +152,3 @@ def _missing(absent: int | tuple[int, ...], population: int, seed: int) -> Indic
 def _ids(clients: Indices) -> list[int]:
     ids: list[int] = clients.tolist()
     return ids
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
-
-
-def _distinct(ids: Any, name: str) -> tuple[int, ...]:
-    checked = tuple(whole(client, f"a client id in {name}") for client in ids)
-    if len(set(checked)) < len(checked):
-        twice = next(client for client in checked if checked.count(client) > 1)
-        raise InputError(f"client {twice} is twice in {name}")
-    return checked
