@@ -108,6 +108,7 @@ def run(
     models.create(network, shape, classes)  # an unknown name is said now
     skew = _partition(partition, alpha, labels, samples)
     owned = Sample(samples=server_samples, fresh=fresh) if server_samples else None
+    tested = f", {loaded.test.size:,} test samples" if loaded.test else ""
     plan = Plan(
         title=f"{' and '.join(methods)} on {loaded.name}",
         methods=methods,
@@ -122,7 +123,7 @@ def run(
         class_names=loaded.classes,
         stop_on_divergence=stop_on_divergence,
         settings={
-            "data": f"{loaded.name}, {loaded.test.size:,} test samples ({loaded.source})",
+            "data": f"{loaded.name}{tested} ({loaded.source})",
             "clients": f"{clients}, {skew}",
             "participation": f"{cohort} clients a round, uniformly",
             "server": str(owned) if owned else "no samples",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bellwether.core.errors import InputError
@@ -29,6 +30,11 @@ class Samples(NamedTuple):
     def labelled(self) -> bool:
         """Whether targets are class labels (whole numbers) rather than values to regress."""
         return not self.targets.is_floating_point()
+
+    @property
+    def class_labels(self) -> NDArray[np.int64] | None:
+        """One class label a sample; None where the targets are something else."""
+        return self.targets.cpu().numpy() if self.labelled and self.targets.ndim == 1 else None
 
     def take(self, indices: Tensor) -> "Samples":
         """A private, aligned copy of the samples at these indices."""
@@ -61,13 +67,14 @@ class Dataset:
 
     name: str
     train: Samples
-    test: Samples
+    test: Samples | None = None
     classes: Sequence[str] = ()
     source: str = "memory"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "train", samples(*self.train, f"{self.name} (train)"))
-        object.__setattr__(self, "test", samples(*self.test, f"{self.name} (test)"))
+        if self.test is not None:
+            object.__setattr__(self, "test", samples(*self.test, f"{self.name} (test)"))
 
 
 def _tensor(values: Any, what: str) -> Tensor:

@@ -24,6 +24,7 @@ def network() -> nn.Module:
 def plan(rounds: int = 60, seeds: int = 3) -> Plan:
     """The same rates for every method; nothing is tuned for one of them."""
     digits = data.load("digits")
+    assert digits.test is not None
     return Plan(
         title="Five methods on handwritten digits",
         methods={

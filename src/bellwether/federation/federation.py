@@ -12,7 +12,7 @@ from bellwether.federation.checks import whole
 from bellwether.federation.labels import histograms
 from bellwether.federation.manifest import Manifest
 from bellwether.federation.partition import IID, Partition
-from bellwether.federation.server_data import Pool, ServerData
+from bellwether.federation.server_data import Holdings, Other, Pool, ServerData
 from bellwether.federation.sources import (
     Listed,
     Loaded,
@@ -163,16 +163,16 @@ def federate(
         name, parties = dataset.name, _checked({_TRAIN: dataset.train, _TEST: dataset.test})
     else:
         name, parties = "arrays", _checked({_TRAIN: dataset})
+    if isinstance(server, Other):
+        parties[server.source.name] = server.source.train
     alike(parties)
-    manifest = _decide(name, parties[_TRAIN], clients, partition, server, seed)
+    manifest, owned = _decide(name, parties[_TRAIN], clients, partition, server, seed)
     shared = Shared(parties[_TRAIN], manifest)
-    source: Source | None = shared.server
-    if manifest.drawn is None:
-        source = _every_round(None if server is None else shared.server(1))
+    of_server = Shared(owned, manifest).server
     return Federation(
         clients,
         shared.client,
-        source,
+        (of_server if manifest.drawn is not None else Same(of_server(1))) if server else None,
         parties.get(_TEST),
         samples=int(manifest.sizes.sum()),
         classes=count_classes(parties),
@@ -187,22 +187,27 @@ def _decide(
     partition: Partition,
     server: ServerData | None,
     seed: int,
-) -> Manifest:
-    """Who gets which of the training samples."""
-    labels = None
-    if train.labelled and train.targets.ndim == 1:
-        labels = train.targets.cpu().numpy()
+) -> tuple[Manifest, Samples]:
+    """Who gets which of the training samples, and the samples that the server's are among."""
+    labels = train.class_labels
     aside, available = np.empty(0, dtype=np.int64), np.arange(train.size)
     rng = generator(seed, "server data")
     if server is not None:
         aside, available = server.set_aside(labels, train.size, partition, clients, rng)
     shares = partition.split(labels, available, clients, generator(seed, "partition"))
     free = np.ones(train.size, dtype=bool)
-    free[np.concatenate([aside, *shares.clients])] = False
+    free[np.concatenate(shares.clients)] = False
     pool = Pool(aside)
     if server is not None:
-        pool = server.pool(aside, shares.clients, np.flatnonzero(free), rng)
-    free[pool.indices] = False
+        held = Holdings(labels, aside, shares.clients, np.setdiff1d(np.flatnonzero(free), aside))
+        pool = server.pool(held, rng)
+    source = train if pool.source is None else pool.source.train
+    if pool.source is None:
+        free[pool.indices] = False
+    of_pool = source.class_labels
+    columns = max(
+        (1 + int(each.max()) for each in (labels, of_pool) if each is not None), default=0
+    )
     return Manifest(
         dataset=name,
         partition=str(partition),
@@ -211,11 +216,13 @@ def _decide(
         clients=tuple(shares.clients),
         pool=pool.indices,
         drawn=pool.drawn,
+        quotas=pool.quotas,
+        source=pool.source.name if pool.source else None,
         left=np.flatnonzero(free),
-        labels=histograms(labels, shares.clients),
-        server_labels=histograms(labels, [pool.indices])[0],
+        labels=histograms(labels, shares.clients, columns),
+        server_labels=histograms(of_pool, [pool.indices], columns)[0],
         notes=shares.notes,
-    )
+    ), source
 
 
 def _checked(pairs: Mapping[str, Pair | None]) -> dict[str, Samples]:

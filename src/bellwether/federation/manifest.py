@@ -1,6 +1,7 @@
 """The manifest: a readable, replayable account of who holds what."""
 
 import json
+import math
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,8 +12,7 @@ import numpy as np
 from bellwether.core.errors import InputError
 from bellwether.core.files import write_atomically
 from bellwether.core.streams import generator
-from bellwether.federation.labels import Indices
-from bellwether.federation.server_data import draw
+from bellwether.federation.labels import Indices, cosine, draw, draw_by_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,10 @@ class Manifest:
     """The server's samples, or what it draws from."""
     drawn: int | None
     """How many the server draws from the pool in each round; None: it has the whole pool."""
+    quotas: Indices | None
+    """How many of them of each label; None: as it happens."""
+    source: str | None
+    """The data set that the pool's samples are from; None: the one that the clients share."""
     left: Indices
     """What neither clients nor pool contain."""
     labels: Indices
@@ -41,6 +45,8 @@ class Manifest:
     def __post_init__(self) -> None:
         for name in ("pool", "left", "labels", "server_labels"):
             object.__setattr__(self, name, _frozen(getattr(self, name)))
+        if self.quotas is not None:
+            object.__setattr__(self, "quotas", _frozen(self.quotas))
         object.__setattr__(self, "clients", tuple(map(_frozen, self.clients)))
         object.__setattr__(self, "notes", tuple(self.notes))
 
@@ -56,16 +62,20 @@ class Manifest:
 
     @property
     def similarity(self) -> float | None:
-        """The cosine between the label counts of the server's pool and of all clients together."""
-        a, b = self.server_labels.astype(float), self.population_labels.astype(float)
-        norms = np.linalg.norm(a) * np.linalg.norm(b)
-        return float(a @ b / norms) if norms else None
+        """The cosine between the label counts of the server's data and of all clients together."""
+        owned = self.server_labels if self.quotas is None else self.quotas
+        value = cosine(owned, self.population_labels)
+        return None if math.isnan(value) else value
 
     def server_samples(self, round: int) -> Indices:
         """The server's samples in this round (from 1)."""
         if self.drawn is None:
             return self.pool
-        return draw(self.pool, self.drawn, generator(self.seed, "server data", round))
+        rng = generator(self.seed, "server data", round)
+        if self.quotas is None:
+            return draw(self.pool, self.drawn, rng)
+        groups = np.split(self.pool, np.cumsum(self.server_labels)[:-1])
+        return draw_by_label(groups, self.quotas, rng)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Manifest) and self._document() == other._document()
@@ -87,9 +97,10 @@ class Manifest:
     def _server(self) -> str:
         if self.server is None:
             return "no data"
-        size = f"{len(self.pool)} samples"
+        size = f"{len(self.pool)} samples{f' of {self.source}' if self.source else ''}"
         if self.drawn is not None:
-            size = f"{self.drawn} of {size}, drawn anew in each round"
+            how = "" if self.quotas is None else "with the same label counts "
+            size = f"{self.drawn} of {size}, drawn anew {how}in each round"
         similarity = self.similarity
         cosine = "" if similarity is None else f"; cosine with the clients' labels {similarity:.4f}"
         return f"{size}, {self.server}{cosine}"

@@ -5,8 +5,6 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from bellwether.experiments.results import Comparison, Run
 from bellwether.experiments.summary import Metric, Summary
 
@@ -33,12 +31,6 @@ def embedded(comparison: Comparison, summary: Summary, headline: str) -> str:
     }
     text = json.dumps(_finite(results), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def cosine(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
-    """How alike two label distributions are; 1 when they are proportional."""
-    norms = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / norms if norms else math.nan
 
 
 def _run(run: Run) -> dict[str, Any]:

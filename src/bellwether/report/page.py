@@ -11,7 +11,8 @@ from plotly.offline import get_plotlyjs
 from bellwether.core.files import write_atomically
 from bellwether.experiments.results import Comparison
 from bellwether.experiments.summary import Summary, summarise
-from bellwether.report.embedded import COLUMNS, cosine, embedded
+from bellwether.federation.labels import cosine
+from bellwether.report.embedded import COLUMNS, embedded
 from bellwether.report.headline import headline
 from bellwether.report.rows import Cell, caption, headers, rows
 

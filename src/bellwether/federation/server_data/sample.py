@@ -1,44 +1,15 @@
-"""Server data: which samples the server owns."""
+"""Samples of the population itself."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from bellwether.core.errors import InputError
 from bellwether.federation.checks import positive, whole
-from bellwether.federation.labels import Indices
+from bellwether.federation.labels import Indices, draw
 from bellwether.federation.partition import Partition
-
-
-class Pool(NamedTuple):
-    """The samples the server has, or draws from."""
-
-    indices: Indices
-    drawn: int | None = None
-    """How many are drawn from the pool anew in each round; None: the server has them all."""
-
-
-@runtime_checkable
-class ServerData(Protocol):
-    """A way to choose the server's samples: some before the clients share the rest, some after."""
-
-    def set_aside(
-        self,
-        labels: Indices | None,
-        count: int,
-        partition: Partition,
-        clients: int,
-        rng: np.random.Generator,
-    ) -> tuple[Indices, Indices]:
-        """What the server takes first of 0 .. count-1, and what it leaves to the clients."""
-
-    def pool(
-        self, aside: Indices, held: Sequence[Indices], left: Indices, rng: np.random.Generator
-    ) -> Pool:
-        """The server's pool, once each client's samples and what nobody holds are known."""
+from bellwether.federation.server_data.base import Holdings, Pool, ServerData
 
 
 @dataclass(frozen=True)
@@ -78,7 +49,7 @@ class Sample(ServerData):
         rng: np.random.Generator,
     ) -> tuple[Indices, Indices]:
         if self.fresh or not self.disjoint:
-            return np.empty(0, dtype=np.int64), np.arange(count)
+            return super().set_aside(labels, count, partition, clients, rng)
         order = rng.permutation(count)
 
         def wanted(aside: int) -> int:
@@ -95,32 +66,30 @@ class Sample(ServerData):
             )
         return np.sort(order[: wanted(aside)]), np.sort(order[aside:])
 
-    def pool(
-        self, aside: Indices, held: Sequence[Indices], left: Indices, rng: np.random.Generator
-    ) -> Pool:
+    def pool(self, held: Holdings, rng: np.random.Generator) -> Pool:
         if self.disjoint and not self.fresh:
-            return Pool(aside)
-        size = self._size(sum(map(len, held)))
-        if self.disjoint and len(left) <= size:
+            return Pool(held.aside)
+        source, size = self.source(held)
+        return Pool(source, size) if self.fresh else Pool(draw(source, size, rng))
+
+    def source(self, held: Holdings) -> tuple[Indices, int]:
+        """What the server's samples are drawn from, and how many."""
+        size = self._size(sum(map(len, held.clients)))
+        if self.disjoint and len(held.left) <= size:
             raise InputError(
-                f"fresh server data of {size} samples a round need more than the {len(left)} that "
-                "no client holds; give the partition samples=..., or use disjoint=False"
+                f"fresh server data of {size} samples a round need more than the {len(held.left)} "
+                "that no client holds; give the partition samples=..., or use disjoint=False"
             )
-        source = left if self.disjoint else np.sort(np.concatenate(held))
+        source = held.left if self.disjoint else np.sort(np.concatenate(held.clients))
         if len(source) < size:
             raise InputError(
                 f"{size} samples of server data are more than the {len(source)} that the clients "
                 "hold; ask for less"
             )
-        return Pool(source, size) if self.fresh else Pool(draw(source, size, rng))
+        return source, size
 
     def _size(self, held: int) -> int:
         """How many samples, when the clients hold so many together."""
         if self.samples is not None:
             return self.samples
         return max(1, round((self.fraction or 0.0) * held))
-
-
-def draw(source: Indices, size: int, rng: np.random.Generator) -> Indices:
-    """Uniformly without replacement, in ascending order."""
-    return np.sort(rng.choice(source, size, replace=False, shuffle=False))
