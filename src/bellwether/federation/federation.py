@@ -9,6 +9,7 @@ from bellwether.core.dataset import Dataset, Samples
 from bellwether.core.errors import InputError
 from bellwether.core.streams import generator
 from bellwether.federation.checks import whole
+from bellwether.federation.groups import Groups
 from bellwether.federation.labels import histograms
 from bellwether.federation.manifest import Manifest
 from bellwether.federation.partition import IID, Partition
@@ -195,11 +196,12 @@ def _decide(
     if server is not None:
         aside, available = server.set_aside(labels, train.size, partition, clients, rng)
     shares = partition.split(labels, available, clients, generator(seed, "partition"))
+    owned = Groups.of(shares.clients)
     free = np.ones(train.size, dtype=bool)
-    free[np.concatenate(shares.clients)] = False
+    free[owned.samples] = False
     pool = Pool(aside)
     if server is not None:
-        held = Holdings(labels, aside, shares.clients, np.setdiff1d(np.flatnonzero(free), aside))
+        held = Holdings(labels, aside, owned, np.setdiff1d(np.flatnonzero(free), aside))
         pool = server.pool(held, rng)
     source = train if pool.source is None else pool.source.train
     if pool.source is None:
@@ -213,14 +215,14 @@ def _decide(
         partition=str(partition),
         server=None if server is None else str(server),
         seed=seed,
-        clients=tuple(shares.clients),
+        clients=owned,
         pool=pool.indices,
         drawn=pool.drawn,
         quotas=pool.quotas,
         source=pool.source.name if pool.source else None,
         left=np.flatnonzero(free),
-        labels=histograms(labels, shares.clients, columns),
-        server_labels=histograms(of_pool, [pool.indices], columns)[0],
+        labels=histograms(labels, owned, columns),
+        server_labels=histograms(of_pool, Groups.of([pool.indices]), columns)[0],
         notes=shares.notes,
     ), source
 

@@ -7,9 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellwether.core.errors import InputError
-
-Indices = npt.NDArray[np.int64]
-"""Positions in a data set, or counts of them."""
+from bellwether.federation.groups import Groups, Indices
 
 
 def known(labels: Indices | None, wish: str) -> Indices:
@@ -37,13 +35,12 @@ def label_pools(
     return np.split(by_label, np.cumsum(held)[:-1])
 
 
-def deal(pools: Sequence[Indices], counts: Indices) -> list[Indices]:
+def deal(pools: Sequence[Indices], counts: Indices) -> Groups:
     """Deal each label's pool from its top, by the counts (clients x labels)."""
     owners = [np.repeat(np.arange(len(counts)), column) for column in counts.T]
     tops = [pool[:used] for pool, used in zip(pools, counts.sum(axis=0), strict=True)]
     owner, dealt = np.concatenate(owners), np.concatenate(tops)
-    ordered = dealt[np.lexsort((dealt, owner))]
-    return np.split(ordered, np.cumsum(counts.sum(axis=1))[:-1])
+    return Groups(dealt[np.lexsort((dealt, owner))], counts.sum(axis=1))
 
 
 def grouped(labels: Indices, indices: Indices) -> list[Indices]:
@@ -60,15 +57,11 @@ def cosine(one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> floa
     return float(a @ b) / norms if norms else math.nan
 
 
-def histograms(
-    labels: Indices | None, groups: Sequence[Indices], columns: int | None = None
-) -> Indices:
-    """Samples by group and label, 0 .. largest or `columns` of them; none without labels."""
+def histograms(labels: Indices | None, groups: Groups, columns: int) -> Indices:
+    """Samples by group and label, 0 .. columns-1; none without labels."""
     if labels is None:
         return np.zeros((len(groups), 0), dtype=np.int64)
-    columns = int(labels.max()) + 1 if columns is None else columns
-    group = np.repeat(np.arange(len(groups)), [len(indices) for indices in groups])
-    cells = group * columns + labels[np.concatenate(groups)]
+    cells = np.repeat(np.arange(len(groups)) * columns, groups.sizes) + labels[groups.samples]
     return np.bincount(cells, minlength=len(groups) * columns).reshape(len(groups), columns)
 
 

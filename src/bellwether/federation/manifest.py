@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 from bellwether.core.errors import InputError
 from bellwether.core.files import write_atomically
 from bellwether.core.streams import generator
-from bellwether.federation.labels import Indices, cosine, draw, draw_by_label
+from bellwether.federation.groups import Groups, Indices, frozen
+from bellwether.federation.labels import cosine, draw, draw_by_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class Manifest:
     server: str | None
     """How the server's data were chosen; None: it has none."""
     seed: int
-    clients: tuple[Indices, ...]
+    clients: Sequence[Indices]
     """Each client's samples."""
     pool: Indices
     """The server's samples, or what it draws from."""
@@ -44,16 +46,16 @@ class Manifest:
 
     def __post_init__(self) -> None:
         for name in ("pool", "left", "labels", "server_labels"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+            object.__setattr__(self, name, frozen(getattr(self, name)))
         if self.quotas is not None:
-            object.__setattr__(self, "quotas", _frozen(self.quotas))
-        object.__setattr__(self, "clients", tuple(map(_frozen, self.clients)))
+            object.__setattr__(self, "quotas", frozen(self.quotas))
+        object.__setattr__(self, "clients", Groups.of(self.clients))
         object.__setattr__(self, "notes", tuple(self.notes))
 
     @property
     def sizes(self) -> Indices:
         """How many samples each client holds."""
-        return np.array([len(held) for held in self.clients], dtype=np.int64)
+        return Groups.of(self.clients).sizes
 
     @property
     def population_labels(self) -> Indices:
@@ -61,10 +63,14 @@ class Manifest:
         return np.asarray(self.labels.sum(axis=0))
 
     @property
+    def drawn_labels(self) -> Indices:
+        """The label counts of the server's data; the pool's, where draws from it are uniform."""
+        return self.server_labels if self.quotas is None else self.quotas
+
+    @property
     def similarity(self) -> float | None:
         """The cosine between the label counts of the server's data and of all clients together."""
-        owned = self.server_labels if self.quotas is None else self.quotas
-        value = cosine(owned, self.population_labels)
+        value = cosine(self.drawn_labels, self.population_labels)
         return None if math.isnan(value) else value
 
     def server_samples(self, round: int) -> Indices:
@@ -128,13 +134,5 @@ def _spread(values: Indices) -> str:
     return f"{low}" if low == high else f"min {low}, median {middle:g}, max {high}"
 
 
-def _frozen(values: Any) -> Indices:
-    array = np.array(values, dtype=np.int64)
-    array.setflags(write=False)
-    return array
-
-
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+    return value.tolist() if isinstance(value, np.ndarray | Groups) else value

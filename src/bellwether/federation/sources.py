@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bellwether.core.dataset import Samples, samples
 from bellwether.core.errors import InputError
-from bellwether.federation.labels import Indices
+from bellwether.federation.groups import Indices
 from bellwether.federation.manifest import Manifest
 
 Pair = tuple[Any, Any]

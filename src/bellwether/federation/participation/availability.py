@@ -11,7 +11,7 @@ from bellwether.core import interfaces
 from bellwether.core.errors import InputError
 from bellwether.core.streams import generator
 from bellwether.federation.checks import is_list, probability, whole
-from bellwether.federation.labels import Indices
+from bellwether.federation.groups import Indices
 
 Chance = float | Sequence[float]
 """One probability for all clients, or a list with each client's own."""

@@ -10,7 +10,7 @@ from bellwether.core import interfaces
 from bellwether.core.errors import InputError
 from bellwether.core.streams import generator
 from bellwether.federation.checks import distinct, is_list, whole
-from bellwether.federation.labels import Indices
+from bellwether.federation.groups import Indices
 
 
 @dataclass(frozen=True)

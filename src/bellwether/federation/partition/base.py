@@ -1,18 +1,19 @@
 """What every partition answers, and what several of them check."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from bellwether.core.errors import InputError
 from bellwether.federation.checks import whole
-from bellwether.federation.labels import Indices
+from bellwether.federation.groups import Indices
 
 
 class Shares(NamedTuple):
     """What a partition answers."""
 
-    clients: list[Indices]
+    clients: Sequence[Indices]
     """Each client's samples in ascending order; no sample comes twice."""
     notes: tuple[str, ...] = ()
     """What a reader of the results should know, such as fallbacks."""

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellwether.federation.checks import positive
-from bellwether.federation.labels import Indices, deal, label_counts, label_pools
+from bellwether.federation.groups import Groups, Indices
+from bellwether.federation.labels import deal, label_counts, label_pools
 from bellwether.federation.partition.base import Partition, Shares, checked_samples, equal_size
 
 
@@ -31,7 +32,7 @@ class IID(Partition):
     ) -> Shares:
         size = equal_size(self.samples, len(available), clients)
         drawn = rng.permutation(available)[: clients * size].reshape(clients, size)
-        return Shares(list(np.sort(drawn, axis=1)))
+        return Shares(Groups(np.sort(drawn, axis=1).ravel(), np.full(clients, size)))
 
 
 @dataclass(frozen=True)

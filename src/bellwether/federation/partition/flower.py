@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellwether.core.errors import InputError
-from bellwether.federation.labels import Indices
+from bellwether.federation.groups import Indices
 from bellwether.federation.partition.base import Partition, Shares
 
 INDEX = "bellwether_index"

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from bellwether.core.errors import InputError
 from bellwether.federation.checks import whole
-from bellwether.federation.labels import Indices, deal, label_counts, label_pools
+from bellwether.federation.groups import Indices
+from bellwether.federation.labels import deal, label_counts, label_pools
 from bellwether.federation.partition.base import Partition, Shares, checked_samples
 
 

@@ -1,12 +1,11 @@
 """What every choice of server data answers."""
 
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from bellwether.core.dataset import Dataset
-from bellwether.federation.labels import Indices
+from bellwether.federation.groups import Groups, Indices
 from bellwether.federation.partition import Partition
 
 
@@ -29,7 +28,7 @@ class Holdings(NamedTuple):
     """Of the whole data set; None when it has none."""
     aside: Indices
     """What was set aside for the server."""
-    clients: Sequence[Indices]
+    clients: Groups
     left: Indices
     """What nobody holds."""
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from bellwether.core.errors import InputError
 from bellwether.federation.checks import positive, whole
-from bellwether.federation.labels import Indices, draw
+from bellwether.federation.groups import Indices
+from bellwether.federation.labels import draw
 from bellwether.federation.partition import Partition
 from bellwether.federation.server_data.base import Holdings, Pool, ServerData
 
@@ -74,13 +75,13 @@ class Sample(ServerData):
 
     def source(self, held: Holdings) -> tuple[Indices, int]:
         """What the server's samples are drawn from, and how many."""
-        size = self._size(sum(map(len, held.clients)))
+        size = self._size(len(held.clients.samples))
         if self.disjoint and len(held.left) <= size:
             raise InputError(
                 f"fresh server data of {size} samples a round need more than the {len(held.left)} "
                 "that no client holds; give the partition samples=..., or use disjoint=False"
             )
-        source = held.left if self.disjoint else np.sort(np.concatenate(held.clients))
+        source = held.left if self.disjoint else np.sort(held.clients.samples)
         if len(source) < size:
             raise InputError(
                 f"{size} samples of server data are more than the {len(source)} that the clients "

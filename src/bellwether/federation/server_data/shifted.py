@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from bellwether.core.errors import InputError
 from bellwether.federation.checks import positive
-from bellwether.federation.labels import Indices, cosine, draw_by_label, grouped, known
+from bellwether.federation.groups import Indices
+from bellwether.federation.labels import cosine, draw_by_label, grouped, known
 from bellwether.federation.partition import Partition
 from bellwether.federation.server_data.base import Holdings, Pool, ServerData
 from bellwether.federation.server_data.sample import Sample
@@ -68,7 +69,7 @@ class Shifted(ServerData):
 
     def pool(self, held: Holdings, rng: np.random.Generator) -> Pool:
         labels = known(held.labels, str(self))
-        population = _sizes(grouped(labels, np.concatenate(held.clients)))
+        population = _sizes(grouped(labels, held.clients.samples))
         if len(held.aside):
             # What the partition left over changes the population a little, and makes up for it.
             counts = _sizes(grouped(labels, held.aside))
