@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 Indices = npt.NDArray[np.int64]
 """Positions in a data set, or counts of them."""
+Counts = npt.NDArray[np.int32]
+"""Samples by group and label: half the size, for there are many."""
 
 
 class Groups(Sequence[Indices]):
@@ -51,8 +53,10 @@ class Groups(Sequence[Indices]):
         return [group.tolist() for group in self]
 
 
-def frozen(values: Any) -> Indices:
-    """An array of its own that nobody can write to."""
-    array = np.array(values, dtype=np.int64)
+def frozen(values: Any, dtype: type[np.integer[Any]] = np.int64) -> npt.NDArray[Any]:
+    """An array that nobody can write to; a copy of one that somebody can."""
+    if isinstance(values, np.ndarray) and values.dtype == dtype and not values.flags.writeable:
+        return values
+    array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array

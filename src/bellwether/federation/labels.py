@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellwether.core.errors import InputError
-from bellwether.federation.groups import Groups, Indices
+from bellwether.federation.groups import Counts, Groups, Indices
 
 
 def known(labels: Indices | None, wish: str) -> Indices:
@@ -57,12 +57,14 @@ def cosine(one: npt.NDArray[np.integer], other: npt.NDArray[np.integer]) -> floa
     return float(a @ b) / norms if norms else math.nan
 
 
-def histograms(labels: Indices | None, groups: Groups, columns: int) -> Indices:
+def histograms(labels: Indices | None, groups: Groups, columns: int) -> Counts:
     """Samples by group and label, 0 .. columns-1; none without labels."""
-    if labels is None:
-        return np.zeros((len(groups), 0), dtype=np.int64)
-    cells = np.repeat(np.arange(len(groups)) * columns, groups.sizes) + labels[groups.samples]
-    return np.bincount(cells, minlength=len(groups) * columns).reshape(len(groups), columns)
+    counts = np.zeros((len(groups), 0 if labels is None else columns), dtype=np.int32)
+    if labels is not None:
+        owners = np.repeat(np.arange(len(groups)), groups.sizes)
+        np.add.at(counts, (owners, labels[groups.samples]), 1)
+    counts.setflags(write=False)
+    return counts
 
 
 def draw(source: Indices, size: int, rng: np.random.Generator) -> Indices:

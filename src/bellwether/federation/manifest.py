@@ -13,7 +13,7 @@ import numpy as np
 from bellwether.core.errors import InputError
 from bellwether.core.files import write_atomically
 from bellwether.core.streams import generator
-from bellwether.federation.groups import Groups, Indices, frozen
+from bellwether.federation.groups import Counts, Groups, Indices, frozen
 from bellwether.federation.labels import cosine, draw, draw_by_label
 
 
@@ -38,14 +38,15 @@ class Manifest:
     """The data set that the pool's samples are from; None: the one that the clients share."""
     left: Indices
     """What neither clients nor pool contain."""
-    labels: Indices
+    labels: Counts
     """Samples by client and label; no columns when the targets are not class labels."""
     server_labels: Indices
     """The pool's samples by label."""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("pool", "left", "labels", "server_labels"):
+        object.__setattr__(self, "labels", frozen(self.labels, np.int32))
+        for name in ("pool", "left", "server_labels"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
         if self.quotas is not None:
             object.__setattr__(self, "quotas", frozen(self.quotas))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -38,12 +38,19 @@ class Bernoulli(interfaces.Participation):
     def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
         self.check(population)
         rng = generator(seed, "availability", round)
-        if isinstance(self.probability, float):  # at the price of those who come, not of all
-            count = rng.binomial(population, self.probability)
-            there = rng.choice(population, count, replace=False)
-        else:
-            there = np.flatnonzero(rng.random(population) < self.probability)
+        # At the price of those who come, not of all: so many as the likeliest chance brings, and
+        # of these everyone with its own chance's share of that one.
+        chances = self._chances
+        likeliest = float(chances.max())
+        count = rng.binomial(population, likeliest)
+        there = rng.choice(population, count, replace=False)
+        if chances.ndim:
+            there = there[rng.random(count) * likeliest < chances[there]]
         return _some(there, self.clients, seed, round, exchange)
+
+    @cached_property
+    def _chances(self) -> npt.NDArray[np.float64]:
+        return np.asarray(self.probability)
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,8 @@ def _walk(chain: Markov, population: int, seed: int) -> _Walk:
 
 def _some(there: Indices, most: int | None, seed: int, round: int, exchange: int) -> Sequence[int]:
     rng = generator(seed, "participation", round, exchange)
-    cohort: list[int] = rng.permutation(there)[:most].tolist()
+    size = len(there) if most is None else min(most, len(there))
+    cohort: list[int] = rng.choice(there, size, replace=False).tolist() if size else []
     return cohort
 
 
