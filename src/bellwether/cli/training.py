@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,27 +9,17 @@ import typer
 
 from bellwether import algorithms, data, models
 from bellwether.cli.console import Quiet, out
+from bellwether.cli.options import spread
+from bellwether.cli.world import World
 from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
 from bellwether.core.sgd import SGD
 from bellwether.experiments import demo as demonstration
 from bellwether.experiments.comparison import Plan, compare
 from bellwether.experiments.summary import summarise
-from bellwether.federation import federate
-from bellwether.federation.participation import Uniform
-from bellwether.federation.partition import IID, Dirichlet, LabelsPerClient, Partition
-from bellwether.federation.server_data import Sample
 from bellwether.report.page import write_page
 from bellwether.report.progress import Progress
 from bellwether.report.table import comparison_table
-
-
-class Skew(StrEnum):
-    """Who holds which labels."""
-
-    DIRICHLET = "dirichlet"
-    IID = "iid"
-    LABELS = "labels"
 
 
 def demo(
@@ -43,6 +32,7 @@ def demo(
     _show(demonstration.plan(rounds, seeds), folder, quiet)
 
 
+@spread
 def run(
     algorithm: Annotated[
         list[str],
@@ -50,27 +40,13 @@ def run(
             "--algorithm", "-a", help="A method (see: list algorithms); repeat it to compare."
         ),
     ],
-    dataset: Annotated[str, typer.Option("--data", help="A data set (see: list data).")] = "digits",
+    world: World,
     model: Annotated[
         str | None, typer.Option(help="A network (see: list models); by default one that fits.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of training.")] = 50,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, counted from --seed.")] = 1,
-    clients: Annotated[int, typer.Option(min=1, help="N, the population.")] = 60,
-    cohort: Annotated[int, typer.Option(min=1, help="M, the clients of one round.")] = 4,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Samples a client; by default as many as fit.")
-    ] = None,
-    partition: Annotated[Skew, typer.Option(help="Who holds which labels.")] = Skew.DIRICHLET,
-    alpha: Annotated[float, typer.Option(help="Dirichlet's alpha: smaller is more skewed.")] = 0.2,
-    labels: Annotated[int, typer.Option(help="Labels a client, for --partition labels.")] = 2,
-    server_samples: Annotated[
-        int, typer.Option(min=0, help="Samples at the server; 0 for none.")
-    ] = 100,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Draw the server's samples anew in every round.")
-    ] = False,
     lr: Annotated[float, typer.Option(help="The clients' learning rate.")] = 0.05,
     epochs: Annotated[int, typer.Option(help="K, the clients' local epochs.")] = 5,
     batch_size: Annotated[int, typer.Option(help="Mini-batches, at clients and server.")] = 64,
@@ -102,21 +78,18 @@ def run(
         "server": SGD(lr=server_lr, epochs=server_epochs, batch_size=batch_size, decay=decay),
     } | ({} if global_lr is None else {"global_lr": global_lr})
     methods = {algorithms.find(name): algorithms.create(name, **settings) for name in algorithm}
-    loaded = data.load(dataset)
+    loaded = data.load(world.dataset)
     shape, classes = tuple(loaded.train.inputs.shape[1:]), len(loaded.classes)
     network = model or models.default_for(shape)
     models.create(network, shape, classes)  # an unknown name is said now
-    skew = _partition(partition, alpha, labels, samples)
-    owned = Sample(samples=server_samples, fresh=fresh) if server_samples else None
+    owned, coming = world.owned, world.coming
     tested = f", {loaded.test.size:,} test samples" if loaded.test else ""
     plan = Plan(
         title=f"{' and '.join(methods)} on {loaded.name}",
         methods=methods,
-        federation=lambda s: federate(
-            loaded, clients=clients, partition=skew, server=owned, seed=s
-        ),
+        federation=lambda seed: world.federate(loaded, seed),
         model=lambda: models.create(network, shape, classes),
-        participation=Uniform(cohort),
+        participation=coming,
         rounds=rounds,
         seeds=range(seed, seed + seeds),
         target=target,
@@ -124,8 +97,8 @@ def run(
         stop_on_divergence=stop_on_divergence,
         settings={
             "data": f"{loaded.name}{tested} ({loaded.source})",
-            "clients": f"{clients}, {skew}",
-            "participation": f"{cohort} clients a round, uniformly",
+            "clients": f"{world.clients}, {world.share}",
+            "participation": str(coming),
             "server": str(owned) if owned else "no samples",
             "model": network,
             **{name: str(method) for name, method in methods.items()},
@@ -139,16 +112,6 @@ def run(
     elif not resume and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty; add --resume to go on, or give another --out")
     _show(plan, folder, quiet, keep=folder, resume=resume)
-
-
-def _partition(kind: Skew, alpha: float, labels: int, samples: int | None) -> Partition:
-    match kind:
-        case Skew.DIRICHLET:
-            return Dirichlet(alpha, samples=samples)
-        case Skew.LABELS:
-            return LabelsPerClient(labels, samples=samples)
-        case Skew.IID:
-            return IID(samples=samples)
 
 
 def _show(

@@ -63,7 +63,7 @@ def compare(
         target=plan.target,
         planned_rounds=plan.rounds,
         histogram=manifest.labels if manifest else None,
-        server_histogram=manifest.server_labels if manifest and manifest.server else None,
+        server_histogram=manifest.drawn_labels if manifest and manifest.server else None,
         server_draws=manifest.drawn if manifest else None,
         class_names=tuple(plan.class_names),
     )

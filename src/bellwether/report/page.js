@@ -52,10 +52,6 @@
   });
 
   function table() {
-    const quote = (value) => {
-      const text = value === null || value === undefined ? "" : String(value);
-      return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-    };
     const metrics = ["accuracy", "loss"].filter((name) =>
       methods.some((method) => method.runs.some((run) => name in run.metrics)));
     const lines = [["method", "seed", "round", ...metrics, "bytes_down", "bytes_up", "seconds"]];
@@ -67,28 +63,12 @@
         ]));
       }
     }
-    return lines.map((line) => line.map(quote).join(",") + "\n").join("");
+    return lines;
   }
 
   const legend = document.getElementById("legend");
   legend.classList.toggle("sticky", buttons.length <= 8);
   legend.append(...buttons);
-  document.getElementById("csv").href =
-    URL.createObjectURL(new Blob([table()], { type: "text/csv" }));
-  draw();
-
-  const root = document.documentElement;
-  let width = root.clientWidth;
-  addEventListener("resize", () => {
-    if (root.clientWidth === width) return; // a phone's address bar comes and goes
-    width = root.clientWidth;
-    draw();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  const printing = (now) => {
-    root.classList.toggle("printing", now);
-    draw();
-  };
-  addEventListener("beforeprint", () => printing(true));
-  addEventListener("afterprint", () => printing(false));
+  offerCsv(table());
+  canvas.redraw(draw);
 })();
