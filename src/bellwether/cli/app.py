@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from bellwether.cli import lists, training
+from bellwether.cli import federation, lists, training
 from bellwether.cli.console import out
 from bellwether.core.errors import BellwetherError
 from bellwether.version import __version__
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("list")(lists.list_)
 app.command()(training.demo)
 app.command()(training.run)
+app.add_typer(federation.app, name="federation")
 
 
 def main() -> None:

@@ -92,16 +92,18 @@ class Manifest:
     def __str__(self) -> str:
         lines = [
             f"{self.dataset}: {len(self.clients)} clients, {self.partition}, seed {self.seed}",
-            f"samples a client: {_spread(self.sizes)}",
+            f"samples a client: {spread(self.sizes)}",
         ]
         if self.labels.size:
             present = (self.labels > 0).sum(axis=1)
-            lines.append(f"labels a client: {_spread(present)} of {self.labels.shape[1]}")
-        lines.append(f"server: {self._server()}")
+            lines.append(f"labels a client: {spread(present)} of {self.labels.shape[1]}")
+        lines.append(f"server: {self.server_line}")
         lines.append(f"held by nobody: {len(self.left)} samples")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
-    def _server(self) -> str:
+    @property
+    def server_line(self) -> str:
+        """What the server holds, in a line."""
         if self.server is None:
             return "no data"
         size = f"{len(self.pool)} samples{f' of {self.source}' if self.source else ''}"
@@ -130,7 +132,8 @@ class Manifest:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 
-def _spread(values: Indices) -> str:
+def spread(values: Indices) -> str:
+    """The value, or the smallest, the median and the largest."""
     low, middle, high = values.min(), np.median(values), values.max()
     return f"{low}" if low == high else f"min {low}, median {middle:g}, max {high}"
 
