@@ -11,22 +11,23 @@
     const panels = [["samples", sizes], ["labels", labels]].filter(([, bars]) => bars !== null);
     const names = (bars) => bars.map(([low, high]) => (low < high ? `${low}–${high}` : `${low}`));
     const rows = narrow && panels.length > 1;
-    const domain = (at) => panels.length < 2 ? [0, 1] : at ? [0.55, 1] : [0, 0.45];
+    const domain = (at) => (panels.length < 2 ? [0, 1] : at ? [0.56, 1] : [0, 0.44]);
     const axes = {};
     const data = panels.map(([what, bars], at) => {
       const tail = at ? "2" : "";
-      const [middle] = bars.map(([low]) => low);
-      const span = Math.max(...bars.map(([, high]) => high)) - middle + 1;
-      const width = bars[0][1] - bars[0][0] + 1;
+      const first = bars[0][0], last = bars[bars.length - 1][1];
+      const width = bars[0][1] - first + 1;
+      const margin = Math.max(0, 3 - (last - first) / 2); // a single bar is not as wide as the page
       axes[`xaxis${tail}`] = axis({
-        title: titled(`${what} a client`), showgrid: false, showline: true,
+        title: titled(`${what} a client`), showgrid: false, showline: true, tickformat: ",d",
         domain: rows ? [0, 1] : domain(at), anchor: `y${tail}`,
-        range: [middle - 0.5 - (span < 6 ? 3 : 0), middle + span - 0.5 + (span < 6 ? 3 : 0)],
-        tickformat: ",d", dtick: span < 12 ? 1 : undefined, nticks: 8,
+        range: [first - 0.5 - margin, last + 0.5 + margin], nticks: 8,
+        tickvals: last - first < 12 && width === 1 ? bars.map(([low]) => low) : undefined,
       });
       axes[`yaxis${tail}`] = axis({
-        title: titled("clients"), rangemode: "tozero", showline: false, ticks: "", nticks: 5,
-        domain: rows ? domain(1 - at) : [0, 1], anchor: `x${tail}`, tickformat: ",d",
+        title: titled("clients"), showline: false, ticks: "", nticks: 5, tickformat: ",d",
+        domain: rows ? domain(1 - at) : [0, 1], anchor: `x${tail}`,
+        range: [0, 1.06 * Math.max(...bars.map(([, , count]) => count))],
       });
       return {
         type: "bar", xaxis: `x${tail}`, yaxis: `y${tail}`, marker: { color: css("--held") },

@@ -40,22 +40,20 @@ def _labels(overview: Overview) -> list[Table]:
     manifest = overview.manifest
     if not manifest.labels.size:
         return []
-    population, server = manifest.population_labels, manifest.drawn_labels
+    columns = [("clients' samples", manifest.population_labels)]
+    if manifest.server is not None:
+        columns.append(("server's", manifest.drawn_labels))
     holders = (manifest.labels > 0).sum(axis=0)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("label", overflow="fold")
-    for name in ("clients with it", "samples", "share", "server's", "share"):
+    table.add_column("clients with it", justify="right")
+    for name, _ in columns:
         table.add_column(name, justify="right")
-    for label in range(len(population)):
+        table.add_column("share", justify="right")
+    for label, held_by in enumerate(holders):
         name = overview.class_names[label] if label < len(overview.class_names) else str(label)
-        table.add_row(
-            Text(name),
-            f"{holders[label]:,}",
-            f"{population[label]:,}",
-            _share(population, label),
-            f"{server[label]:,}",
-            _share(server, label),
-        )
+        shares = [text for _, counts in columns for text in _shares(counts, label)]
+        table.add_row(Text(name), f"{held_by:,}", *shares)
     return [table]
 
 
@@ -63,6 +61,7 @@ def _notes(overview: Overview) -> list[Text]:
     return [Text(f"note: {note}", "yellow") for note in overview.manifest.notes]
 
 
-def _share(counts: Indices, label: int) -> str:
+def _shares(counts: Indices, label: int) -> tuple[str, str]:
     total = int(counts.sum())
-    return f"{100 * counts[label] / total:.1f} %" if total else ABSENT
+    share = f"{100 * counts[label] / total:.1f} %" if total else ABSENT
+    return f"{counts[label]:,}", share
