@@ -81,7 +81,28 @@ def test_a_cohort_depends_on_seed_round_and_exchange_alone(participation):
 def test_golden_cohorts():
     assert Uniform(4).cohort(100, 0, 1, 0) == [45, 95, 16, 44]
     assert Incomplete(4, absent=3).absentees(100, 0) == [50, 77, 93]
-    assert Incomplete(4, absent=3).cohort(100, 0, 1, 0) == [44, 95, 16, 42]
+    assert Incomplete(4, absent=3).cohort(100, 0, 1, 0) == [24, 39, 64, 27]
+
+
+EACH_OF_TWENTY = [
+    Uniform(8), Incomplete(8, absent=0), Bernoulli(0.4), Bernoulli([0.4] * 20), Markov(0.4, 0.6),
+]  # fmt: skip
+
+
+def test_no_two_participations_share_draws():
+    """Each brings a client in with probability 0.4, so 20 clients in 400 rounds say a lot."""
+    rounds = 400
+    there = [presence(each, 20, rounds).ravel() - 0.4 for each in EACH_OF_TWENTY]
+    between = np.corrcoef(there) - np.eye(len(there))
+    between[2, 3] = between[3, 2] = 0  # one participation, whose chances are written in two ways
+    assert abs(between).max() < 4.5 / (20 * rounds) ** 0.5
+
+
+@pytest.mark.parametrize("participation", [*EACH_OF_TWENTY, Cyclic(8), Fixed([[1, 2], [3]])])
+def test_a_round_does_not_depend_on_the_rounds_asked_before(participation):
+    alone = participation.cohort(20, 6, 11, 0)
+    in_order = [participation.cohort(20, 6, number, 0) for number in range(1, 12)]
+    assert list(alone) == list(in_order[-1])
 
 
 def test_absentees_follow_the_seed():
@@ -92,9 +113,16 @@ def test_absentees_follow_the_seed():
 
 @pytest.mark.parametrize(
     "participation",
-    [Uniform(100), Incomplete(100, absent=1000), Cyclic(100), Bernoulli(1e-4)],
+    [
+        Uniform(100),
+        Incomplete(100, absent=1000),
+        Cyclic(100),
+        Bernoulli(1e-4),
+        Bernoulli([1e-4] * 1_000_000),
+    ],
 )
 def test_a_million_clients_cost_no_memory(participation):
+    participation.cohort(1_000_000, 0, 2, 0)  # what does not depend on the round is kept
     tracemalloc.start()
     cohort = participation.cohort(1_000_000, 0, 1, 0)
     peak = tracemalloc.get_traced_memory()[1]

@@ -175,7 +175,11 @@ def test_a_command_is_understood(call: list[str]) -> None:
     if arguments in ([], ["--help"]):
         assert name in group.commands
         return
-    given = group.commands[name].make_context(name, arguments).params
+    command = group.commands[name]
+    while arguments and arguments[0] in getattr(command, "commands", ()):
+        name, *arguments = arguments
+        command = command.commands[name]
+    given = command.make_context(name, arguments).params
     for algorithm in given.get("algorithm", []):
         algorithms.find(algorithm)
     assert given.get("dataset", "digits") in data.names()

@@ -59,9 +59,10 @@ class Overview:
         """How many come in the first rounds, how often, and who never does."""
         times = np.bincount(self.cohorts.samples, minlength=self.population)
         rounds = len(self.cohorts)
+        often = "once" if between(times) == "1" else f"{between(times)} times"
         text = (
             f"rounds 1 to {rounds}: {between(self.cohorts.sizes)} clients a round; "
-            f"{np.count_nonzero(times):,} of {self.population:,} came, each {between(times)} times"
+            f"{np.count_nonzero(times):,} of {self.population:,} came, each {often}"
         )
         if isinstance(self.participation, Incomplete):
             absent = self.participation.absentees(self.population, self.manifest.seed)

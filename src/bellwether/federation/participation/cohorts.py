@@ -27,7 +27,8 @@ class Uniform(interfaces.Participation):
 
     def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
         self.check(population)
-        return _ids(_drawn(population, self.clients, seed, round, exchange))
+        rng = generator(seed, "participation", round, exchange)
+        return _ids(rng.choice(population, self.clients, replace=False))
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class Incomplete(interfaces.Participation):
     def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
         self.check(population)
         missing = _missing(self.absent, population, seed)
-        ranks = _drawn(population - len(missing), self.clients, seed, round, exchange)
+        rng = generator(seed, "incomplete participation", round, exchange)
+        ranks = rng.choice(population - len(missing), self.clients, replace=False)
         # The client of rank r among those who come has as many absentees before it as there are
         # absentees a_i with a_i - i <= r: no list of the population is needed.
         before = np.searchsorted(missing - np.arange(len(missing)), ranks, side="right")
@@ -133,12 +135,6 @@ class Cyclic(interfaces.Participation):
 def _check_enough(wish: object, clients: int, population: int) -> None:
     if clients > population:
         raise InputError(f"{wish} asks for {clients} clients a round, but there are {population}")
-
-
-def _drawn(population: int, clients: int, seed: int, round: int, exchange: int) -> Indices:
-    """Distinct numbers below `population` in random order; the cost follows `clients`."""
-    rng = generator(seed, "participation", round, exchange)
-    return rng.choice(population, clients, replace=False)
 
 
 @lru_cache(maxsize=8)
