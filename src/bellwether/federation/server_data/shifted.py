@@ -64,6 +64,7 @@ class Shifted(ServerData):
         pools = grouped(known(labels, str(self)), np.arange(count))
         sizes = _sizes(pools)
         counts = _tilted(lambda s: sizes - s, sizes, len(aside), self.cosine, rng)
+        counts = _refined(counts, lambda s: sizes - s, sizes, self.cosine)
         aside = draw_by_label(pools, counts, rng)
         return aside, np.setdiff1d(np.arange(count), aside, assume_unique=True)
 
@@ -79,11 +80,11 @@ class Shifted(ServerData):
             available = _sizes(grouped(labels, source))
             counts = _tilted(lambda _: population, available, size, self.cosine, rng)
         pools = grouped(labels, source)
-        counts = _refined(counts, population, _sizes(pools), self.cosine)
+        counts = _refined(counts, lambda _: population, _sizes(pools), self.cosine)
         reached = cosine(counts, population)
         if abs(reached - self.cosine) > TOLERANCE:
             raise InputError(
-                f"{self}: the nearest cosine that {counts.sum()} of these samples can have is "
+                f"{self}: the nearest cosine found for {counts.sum()} of these samples is "
                 f"{reached:.4f}; ask for that, for another size or other server data"
             )
         if self.fresh:
@@ -129,21 +130,21 @@ def _rounded(weights: npt.NDArray[np.float64], sizes: Indices, size: int) -> Ind
     return counts
 
 
-def _refined(counts: Indices, population: Indices, sizes: Indices, wanted: float) -> Indices:
+def _refined(counts: Indices, population: Population, sizes: Indices, wanted: float) -> Indices:
     """Move one sample at a time between two labels while the cosine comes nearer."""
     steps = np.eye(len(counts), dtype=np.int64)
-    best = abs(cosine(counts, population) - wanted)
+    best = abs(cosine(counts, population(counts)) - wanted)
     while best > TOLERANCE / 10:
         moves = [
             counts - steps[source] + steps[target]
             for source in np.flatnonzero(counts)
             for target in np.flatnonzero(counts < sizes)
         ]
-        errors = [abs(cosine(moved, population) - wanted) for moved in moves]
-        nearest = int(np.argmin(errors))
-        if errors[nearest] >= best:
+        errors = [abs(cosine(moved, population(moved)) - wanted) for moved in moves]
+        if min(errors, default=best) >= best:
             break
-        best, counts = errors[nearest], moves[nearest]
+        best = min(errors)
+        counts = moves[errors.index(best)]
     return counts
 
 
