@@ -8,10 +8,14 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bellwether import federate, participation, partition, server_data
 from bellwether.experiments.results import Comparison
 from bellwether.experiments.summary import summarise
+from bellwether.report.federation_page import write_federation_page
+from bellwether.report.overview import overview
 from bellwether.report.page import write_page
 from bellwether.report.rows import rows
 from bellwether.report.words import estimate_text
@@ -307,3 +311,67 @@ def contrast(one: str, other: str) -> float:
 
     low, high = sorted(map(luminance, (one, other)))
     return (high + 0.05) / (low + 0.05)
+
+
+def a_federation(clients=24, labels=4, **rest):
+    """The overview of a skewed federation whose server draws a shifted set."""
+    samples = np.zeros((clients * 40, 2)), np.arange(clients * 40) % labels
+    how = {
+        "partition": partition.DirichletByClass(0.3),
+        "server": server_data.Shifted(0.9, samples=40, fresh=True, disjoint=False),
+    }
+    who = participation.Incomplete(3, absent=[5, 8])
+    manifest = federate(samples, clients=clients, **{**how, **rest}).manifest
+    return overview(manifest, who, 20, [f"<{label}>" for label in range(labels)])
+
+
+def test_a_federation_is_drawn_as_its_manifest_says(visit, tmp_path):
+    shown = a_federation()
+    manifest = shown.manifest
+    page = visit(write_federation_page(shown, tmp_path / "federation.html"))
+    assert page.locator("h1").inner_text() == shown.headline
+    assert f"is {manifest.similarity:.3f}." in shown.headline
+    heat, population, server = page.evaluate("document.getElementById('holdings').data")
+    assert heat["z"] == manifest.labels.T.tolist()
+    assert population["customdata"] == manifest.population_labels.tolist()
+    assert server["customdata"] == manifest.quotas.tolist()
+    assert "<0>" in page.locator("#holdings .ytick text").first.text_content()
+    sizes, labels = page.evaluate("document.getElementById('amounts').data")
+    assert sum(sizes["y"]) == sum(labels["y"]) == 24
+    assert labels["x"] == list(range(shown.labels_each.min(), shown.labels_each.max() + 1))
+    assert labels["y"] == np.bincount(shown.labels_each)[shown.labels_each.min() :].tolist()
+    coming = page.evaluate("document.getElementById('coming').data")[0]["z"]
+    assert [set(np.flatnonzero(row)) for row in coming] == list(map(set, shown.cohorts.tolist()))
+    caption = page.locator(".coming figcaption").inner_text()
+    assert caption.startswith("Rounds 1 to 20: 3 clients a round; ")
+    assert "2 never do: 5, 8." in caption
+
+
+def test_a_federation_on_a_phone_in_the_dark(visit, tmp_path):
+    path = write_federation_page(a_federation(), tmp_path / "federation.html")
+    upright = {"width": 390, "height": 844}
+    page = visit(path, viewport=upright, is_mobile=True, has_touch=True, color_scheme="dark")
+    assert overflow(page) <= 0
+    ink = "getComputedStyle(document.querySelector('#amounts .xtick text')).fill"
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert contrast(paper, page.evaluate(ink)) > 7
+    top, bottom = (
+        page.locator(f"#amounts .draglayer .{name}").bounding_box() for name in ("xy", "x2y2")
+    )
+    assert top["y"] + top["height"] < bottom["y"]
+
+
+def test_a_large_federation_without_labels_is_still_a_page(visit, tmp_path):
+    samples = np.zeros((3000, 1)), np.zeros(3000)
+    manifest = federate(samples, clients=1000).manifest
+    shown = overview(manifest, participation.Uniform(30), 9)
+    page = visit(write_federation_page(shown, tmp_path / "federation.html"))
+    assert page.locator("h1").inner_text() == (
+        "1,000 clients hold 3,000 samples, 3 each; the server holds none."
+    )
+    assert page.locator(".holdings").count() == 0
+    assert len(page.evaluate("document.getElementById('amounts').data")) == 1
+    coming = np.array(page.evaluate("document.getElementById('coming').data")[0]["z"])
+    assert coming.shape == (9, 334)
+    assert coming.sum(axis=1).tolist() == [30] * 9
+    assert "a column for each 3 clients." in page.locator(".coming figcaption").inner_text()

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,14 +67,16 @@ class FromFlower(Partition):
         table = {name: np.asarray(values)[available] for name, values in columns.items()}
         partitioner = copy.deepcopy(self.partitioner)  # it takes a data set only once
         try:
-            partitioner.dataset = Dataset.from_dict({INDEX: available, **table})
-            found = partitioner.num_partitions
-            if found != clients:
-                raise InputError(
-                    f"{self} makes {found} shares for {clients} clients; give federate "
-                    f"clients={found}"
-                )
-            parts = [partitioner.load_partition(client) for client in range(clients)]
+            with warnings.catch_warnings():  # what is out of date in there is not the user's doing
+                warnings.simplefilter("ignore", FutureWarning)
+                partitioner.dataset = Dataset.from_dict({INDEX: available, **table})
+                found = partitioner.num_partitions
+                if found != clients:
+                    raise InputError(
+                        f"{self} makes {found} shares for {clients} clients; give federate "
+                        f"clients={found}"
+                    )
+                parts = [partitioner.load_partition(client) for client in range(clients)]
         except InputError:
             raise
         except Exception as error:  # partitioners raise nearly anything
