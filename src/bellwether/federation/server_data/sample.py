@@ -79,7 +79,8 @@ class Sample(ServerData):
         if self.disjoint and len(held.left) <= size:
             raise InputError(
                 f"fresh server data of {size} samples a round need more than the {len(held.left)} "
-                "that no client holds; give the partition samples=..., or use disjoint=False"
+                "that no client holds; give the partition samples=..., or use disjoint=False "
+                "(--overlap)"
             )
         source = held.left if self.disjoint else np.sort(held.clients.samples)
         if len(source) < size:
