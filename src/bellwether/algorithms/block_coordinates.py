@@ -42,7 +42,7 @@ class BlockCoordinates(Algorithm[StateT], Generic[StateT]):
         return replace(self, blocks=blocks, shared=shared)
 
     def part(self, position: int) -> Block:
-        """What the member at this position sends."""
+        """Its block and the shared one."""
         assert isinstance(self.blocks, tuple)
         return (*self.blocks[position % len(self.blocks)], *self.shared)  # type: ignore[misc]
 

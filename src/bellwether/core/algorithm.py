@@ -21,6 +21,7 @@ from typing import (
 import torch
 from typing_extensions import TypeVar
 
+from bellwether.core.blocks import Block
 from bellwether.core.errors import InputError
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
@@ -205,6 +206,13 @@ class Algorithm(ABC, Generic[StateT]):
     def laid_out(self, layers: Layers) -> Self:
         """The method as it suits a model; for methods that name layers."""
         return self
+
+    def part(self, position: int) -> Block | None:
+        """What the cohort's member at this position sends of the vector; None: all of it.
+
+        So much of the batch-norm statistics travels too: a layer's go with its first parameter.
+        """
+        return None
 
     def start(self, model: Vector, server: Server) -> StateT:
         """The state before the first round; for methods with more state, or pre-training."""

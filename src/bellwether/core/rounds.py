@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bellwether.core import compression, streams, wire
 from bellwether.core.algorithm import Algorithm, Replies, Reply, State, side
@@ -34,6 +35,11 @@ class Setting:
     stop_on_divergence: bool = True
     compress_up: Compressor | None = None
     compress_down: Compressor | None = None
+
+    @property
+    def by_samples(self) -> bool:
+        """Whether the method weighs clients by their samples; then their statistics count so."""
+        return getattr(self.algorithm, "weights", "uniform") == "samples"
 
     def server(self, round: int, buffers: Vector) -> Server:
         """The server at the beginning of a round; round 0 is before the first."""
@@ -139,6 +145,7 @@ class _Cohorts:
             compress_down=setting.compress_down,
             residuals={c: self.residuals[c] for c in cohort if c in self.residuals},
             held=held,
+            statistics=_statistics(setting, len(cohort)),
         )
         self.asked.extend(cohort)
         self.bytes_down += len(cohort) * (wire.size(sent) + wire.tensor_size(exchange.buffers))
@@ -168,7 +175,7 @@ class _Cohorts:
 
     def _accept(self, exchange: Exchange, outcomes: Iterator[Outcome]) -> Iterator[Reply[Any]]:
         sent = exchange.buffers
-        moved, count = torch.zeros_like(sent), 0
+        moved, mass = torch.zeros_like(sent), torch.zeros_like(sent)
         for outcome in outcomes:
             upload = outcome.upload
             if exchange.compress_up:
@@ -180,11 +187,13 @@ class _Cohorts:
             if outcome.residuals:
                 kept = self.residuals.get(outcome.client, {})
                 self.residuals[outcome.client] = {**kept, **outcome.residuals}
-            moved += outcome.buffers - sent
-            count += 1
+            which = exchange.statistics.get(outcome.position, slice(None))
+            weight = outcome.samples if self._setting.by_samples else 1
+            moved[which] += weight * (outcome.buffers - sent[which])
+            mass[which] += weight
             yield Reply(upload, outcome.client, outcome.position, outcome.samples)
-        if count:
-            self._server.buffers = sent + moved / count  # a constant buffer stays as it is
+        if mass.any():  # as a sum of changes, so that a constant buffer stays as it is
+            self._server.buffers = sent + moved / mass.clamp(min=1)
 
     def _check(self, client: int, upload: Any) -> None:
         if not self._setting.stop_on_divergence:
@@ -195,6 +204,23 @@ class _Cohorts:
                     f"round {self._round}, client {client}: {name} is not finite;"
                     f" {_hint(self._setting.algorithm, 'client', 'server')}"
                 )
+
+
+def _statistics(setting: Setting, cohort: int) -> dict[int, Tensor]:
+    """Which of the buffers each member sends whose method has it send a part of the model."""
+    homes = setting.space.homes
+    if not len(homes):
+        return {}
+    parts = {p: part for p in range(cohort) if (part := setting.algorithm.part(p)) is not None}
+    chosen = {}
+    for position, part in parts.items():
+        held = torch.zeros(setting.space.size, dtype=torch.bool)
+        for stretch in part:
+            held[stretch] = True
+        chosen[position] = (
+            torch.nonzero(held[homes] | (homes < 0)).flatten().to(setting.space.device)
+        )
+    return chosen
 
 
 def _check_state(setting: Setting, state: Any) -> None:

@@ -60,6 +60,8 @@ class Exchange:
 
     It does not travel: with clients elsewhere it stays with them.
     """
+    statistics: Mapping[int, Tensor] = field(default_factory=dict)
+    """Which of `buffers` the members at some positions send; all, where a position is missing."""
     versions: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ class Outcome:
     upload: Any
     """As it travels: compressed, if there is a compressor."""
     buffers: Vector
+    """Those that this client sends."""
     memory: Any
     samples: int
     residuals: compression.Kept
@@ -132,9 +135,10 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
             exchange.exchange,
             identity,
         )
-    return Outcome(
-        identity, position, upload, client.buffers, client.memory, client.samples, residuals
-    )
+    buffers = client.buffers
+    if position in exchange.statistics:
+        buffers = buffers[exchange.statistics[position]]
+    return Outcome(identity, position, upload, buffers, client.memory, client.samples, residuals)
 
 
 @contextmanager

@@ -34,7 +34,8 @@ class FlatModule:
     """A private copy of a module, laid out as vectors.
 
     `parameters` and `gradient` have length d; tied weights count once. `buffers` holds the
-    floating buffers (batch-norm statistics) in the same way. Frozen parameters and integer
+    floating buffers (batch-norm statistics) in the same way, and `homes` says for each of its
+    numbers where its layer's parameters begin, -1 if it has none. Frozen parameters and integer
     buffers stay with the module; the integers start fresh whenever a vector is loaded.
     """
 
@@ -67,6 +68,9 @@ class FlatModule:
 
         tensors = [b.bound for b in floating]
         self.buffers = self._pack(tensors)
+        starts = {id(p): e - p.numel() for p, e in zip(trainable, ends, strict=True)}
+        homes = [torch.full((b.bound.numel(),), b.home(starts)) for b in floating]
+        self.homes = torch.cat(homes) if homes else torch.zeros(0, dtype=torch.int64)
         # `.data`: autograd shall count writes to one buffer, not to all that share the storage
         views = [view.data for view in _views(self.buffers, tensors)]
         self._floating = [_Buffer(b.slots, v) for b, v in zip(floating, views, strict=True)]
@@ -131,6 +135,11 @@ class _Buffer:
             if held is not None and held is not self.bound:
                 return held
         return self.bound
+
+    def home(self, starts: Mapping[int, int]) -> int:
+        """Where the first trainable parameter of its layer begins; -1 if there is none."""
+        owned = (starts[id(p)] for p in self.slots[0][0].parameters() if id(p) in starts)
+        return next(owned, -1)
 
 
 def _buffers(module: nn.Module) -> list[_Buffer]:
