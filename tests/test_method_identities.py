@@ -1,5 +1,6 @@
 """What must hold between the methods by construction, on mini-batches; and their invariants."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from torch import Tensor
 from bellwether import (
     CLGSGD,
     FSL,
+    FSLP,
     SGD,
     Algorithm,
     DataSharing,
@@ -194,3 +196,32 @@ def test_fltrust_ignores_those_who_pull_the_other_way() -> None:
     nobody = Federation.from_arrays([away, away, away], server=there)
     still = train(FLTrust(FULL, FULL), nobody, model, 3, loss=half_squared_error).model
     assert torch.equal(still, x.to(still.dtype))
+
+
+class OnceNobody(participation.Uniform):
+    """In the second round nobody is there, as may happen with `Bernoulli`."""
+
+    def cohort(self, population: int, seed: int, round: int, exchange: int) -> Sequence[int]:
+        return [] if round == 2 else super().cohort(population, seed, round, exchange)
+
+
+STAY: list[Algorithm[Any]] = [
+    FedAvg(CLIENT), Scaffold(CLIENT), FedDyn(CLIENT), FedDC(CLIENT),
+    FSL(CLIENT, SERVER), FSL(CLIENT, SERVER, global_lr=1.0), FSLP(CLIENT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", STAY, ids=lambda method: type(method).__name__)
+def test_a_round_without_clients_leaves_the_model(method: Algorithm[Any]) -> None:
+    seen: list[Tensor] = []
+    train(
+        method,
+        FEDERATION,
+        model,
+        3,
+        participation=OnceNobody(2),
+        loss=half_squared_error,
+        on_round=lambda record: seen.append(record.model.clone()),  # type: ignore[union-attr]
+    )
+    assert torch.equal(seen[1], seen[0])
+    assert not torch.equal(seen[2], seen[1])

@@ -46,10 +46,11 @@ class FedDC(Algorithm[DriftState]):
     def round(self, state: DriftState, clients: Clients, server: Server) -> DriftState:
         x, n = state.model, clients.population
         replies = mean(clients.run(self.local, ControlState(x, state.control)), self.weights)
+        if not replies.count:
+            return state  # without a mean of y_i x stays
         drift = state.drift + replies.sum.change / n
-        return DriftState(
-            x + replies.change + drift, drift, state.control + replies.sum.control / n
-        )
+        s = state.control + replies.sum.control / n
+        return DriftState(x + replies.change + drift, drift, s)
 
     def local(self, client: Client, sent: ControlState) -> Controlled:
         x, s, h_i, s_i = sent.model, sent.control, client.memory.drift, client.memory.control

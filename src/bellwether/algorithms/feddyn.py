@@ -41,6 +41,8 @@ class FedDyn(Algorithm[DynState]):
 
     def round(self, state: DynState, clients: Clients, server: Server) -> DynState:
         replies = mean(clients.run(self.local, Sent(model=state.model)), self.weights)
+        if not replies.count:
+            return state  # without a mean of y_i x stays
         h = state.h - self.alpha / clients.population * replies.sum.change
         return DynState(state.model + replies.change - h / self.alpha, h)
 

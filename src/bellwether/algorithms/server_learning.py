@@ -54,7 +54,7 @@ class ServerLearning(Algorithm):
             assert self.client.epochs is not None
             passes = self.client.epochs * clients.samples / clients.population
             sgd = replace(self.client, epochs=math.ceil(passes / server.samples))
-        if not self.derive_rate or not replies.count or not server.steps(sgd):
+        if not self.derive_rate or not server.steps(sgd):
             return sgd
-        travel = replies.sum.steps / replies.count * replies.lr * self.step(replies)
+        travel = replies.sum.steps / max(replies.count, 1) * replies.lr * self.step(replies)
         return replace(sgd, lr=travel / server.steps(sgd), decay=1.0, min_lr=0.0)
