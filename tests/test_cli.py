@@ -141,6 +141,19 @@ MISTAKES = {
         ["run", "-a", "fedavg", "--lr", "1e9", "--quiet"],
         "is not finite; lower the client's learning rate",
     ),
+    "no command": (["rnu"], "No such command 'rnu'"),
+    "an unknown option": (
+        ["run", "-a", "fedavg", "--round", "3"],
+        "Possible options: --out, --rounds",
+    ),
+    "an option without a value": (["run", "-a"], "requires an argument"),
+    "no method": (["run"], "Missing option '--algorithm'"),
+    "rounds in words": (["run", "-a", "fedavg", "--rounds", "many"], "'--rounds': Input should be"),
+    "no rounds": (["run", "-a", "fedavg", "--rounds", "0"], "greater than or equal to 1; see"),
+    "a way to share that there is not": (
+        ["run", "-a", "fedavg", "--partition", "fair"],
+        "'fair' is not one of 'dirichlet', 'iid', 'labels'; see",
+    ),
     "resume without a folder": (["run", "-a", "fedavg", "--resume"], "--resume needs --out"),
     "an unwritable folder": (["demo", "--out", "file/sub"], "cannot write"),
 }

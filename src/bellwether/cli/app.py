@@ -1,7 +1,7 @@
 """The command itself: its groups, its version, and how a mistake ends."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -29,12 +29,28 @@ app.add_typer(federation.app, name="federation")
 def main() -> None:
     """Run the command; a user's mistake is one line and exit code 2."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except BellwetherError as error:
-        # A Text, since what the user typed may look like markup: 'bellwether-fl[parquet]'.
-        line = Text.assemble(("error:", "bold red"), f" {error}")
-        Console(stderr=True).print(line, soft_wrap=True)
+        _refuse(str(error))
+    except typer.TyperException as error:  # no such command or option, or no such value of it
+        if len(sys.argv) > 1:  # otherwise it was the help that was shown
+            _refuse(_told(error))
         sys.exit(2)
+
+
+def _told(error: typer.TyperException) -> str:
+    """What was wrong with what was typed, in one line, and where to read more."""
+    context = getattr(error, "ctx", None)
+    text: str = getattr(error, "format_message", error.__str__)()
+    line = " ".join(text.replace("Value error, ", "").split()).rstrip(".")
+    return f"{line}; see {context.command_path if context else 'bellwether'} --help"
+
+
+def _refuse(mistake: str) -> NoReturn:
+    # A Text, since what the user typed may look like markup: 'bellwether-fl[parquet]'.
+    line = Text.assemble(("error:", "bold red"), f" {mistake}")
+    Console(stderr=True).print(line, soft_wrap=True)
+    sys.exit(2)
 
 
 def _version(wanted: bool) -> None:
