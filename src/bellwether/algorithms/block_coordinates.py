@@ -4,9 +4,9 @@ from typing import Any, Generic, Self
 from typing_extensions import TypeVar
 
 from bellwether.algorithms.fedavgm import MomentumState
-from bellwether.core.algorithm import Algorithm, Replies, Reply, Weights
+from bellwether.core.algorithm import Algorithm, Reply, Weights
 from bellwether.core.blocks import Block, Named, check_cover, divide, locate
-from bellwether.core.errors import InputError, check_fraction
+from bellwether.core.errors import check_fraction
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Layers
 
@@ -50,10 +50,6 @@ class BlockCoordinates(Algorithm[StateT], Generic[StateT]):
         """How much the reply counts among those that send the same block."""
         return reply.samples if self.weights == "samples" else 1
 
-    def check_cohort(self, replies: Replies[Any]) -> None:
-        needed = len(self.blocks) if isinstance(self.blocks, tuple) else self.blocks
-        if len(replies.cohort) < needed:
-            raise InputError(
-                f"{needed} blocks need a cohort of as many clients or more,"
-                f" not {len(replies.cohort)}"
-            )
+    @property
+    def smallest_cohort(self) -> int:
+        return self.blocks if isinstance(self.blocks, int) else len(self.blocks)

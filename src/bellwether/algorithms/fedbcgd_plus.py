@@ -33,7 +33,6 @@ class FedBCGDPlus(BlockCoordinates[BlockState]):
     def round(self, state: BlockState, clients: Clients, server: Server) -> BlockState:
         x, c = state.model, state.control.clone()
         replies = clients.run(self.local, ControlState(x, state.control))
-        self.check_cohort(replies)
         total, count = torch.zeros_like(x), torch.zeros_like(x)
         for reply in replies:
             part, weight = self.part(reply.position), self.weight(reply)

@@ -203,6 +203,11 @@ class Algorithm(ABC, Generic[StateT]):
         server = side(self, "server")
         return server is not None and bool(server.lr and server.steps != 0 and server.epochs != 0)
 
+    @property
+    def smallest_cohort(self) -> int:
+        """How many clients must come at least when any are asked."""
+        return 0
+
     def laid_out(self, layers: Layers) -> Self:
         """The method as it suits a model; for methods that name layers."""
         return self
@@ -221,6 +226,15 @@ class Algorithm(ABC, Generic[StateT]):
     @abstractmethod
     def round(self, state: StateT, clients: Clients, server: Server) -> StateT:
         """What the server does in one round."""
+
+
+def check_cohort(algorithm: Algorithm[Any], clients: int) -> None:
+    """Raise `InputError` for a cohort that the method cannot work with."""
+    if clients < algorithm.smallest_cohort:
+        raise InputError(
+            f"{type(algorithm).__name__} with these settings needs a cohort of"
+            f" {algorithm.smallest_cohort} clients or more, not {clients}"
+        )
 
 
 def check_settings(algorithm: Algorithm[Any]) -> None:

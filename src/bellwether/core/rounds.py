@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from bellwether.core import compression, streams, wire
-from bellwether.core.algorithm import Algorithm, Replies, Reply, State, side
+from bellwether.core.algorithm import Algorithm, Replies, Reply, State, check_cohort, side
 from bellwether.core.errors import Diverged, InputError
 from bellwether.core.interfaces import Compressor, Engine, Federation, Participation
 from bellwether.core.participants import Client, Server
@@ -127,6 +127,7 @@ class _Cohorts:
         cohort = tuple(
             setting.participation.cohort(self.population, setting.seed, self._round, number)
         )
+        check_cohort(setting.algorithm, len(cohort))
         held = self.held
         if setting.compress_down:
             sent = self._announce(setting.compress_down, sent, number, len(cohort))

@@ -51,9 +51,8 @@ def compare(
     `manifest-seed-<n>.json`; with `resume` those runs that are there go on.
     """
     first = plan.federation(plan.seeds[0])
-    plan.participation.check(first.population)
     for method in plan.methods.values():  # the last one's mistake is said now, not after hours
-        check_method(method, first)
+        check_method(method, first, plan.participation, plan.seeds[0])
     runs = tuple(_runs(plan, first, on_round or (lambda *_: None), folder, resume))
     manifest = first.manifest
     return Comparison(

@@ -12,7 +12,7 @@ from torch import nn
 
 from bellwether.core import rounds as core
 from bellwether.core import streams
-from bellwether.core.algorithm import Algorithm, check_settings
+from bellwether.core.algorithm import Algorithm, check_cohort, check_settings
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.evaluation import check_fit, evaluate
@@ -94,10 +94,9 @@ def train(
     _check_part("federation", federation, "client", "federate(dataset, clients=10)")
     _check_part("participation", participation, "cohort", "participation.Uniform(10)")
     _check_part("engine", engine, "run", "engines.Local()")
-    check_method(algorithm, federation)
-    _check_compressors(compress_up=compress_up, compress_down=compress_down)
     participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
-    participation.check(federation.population)
+    check_method(algorithm, federation, participation, seed)
+    _check_compressors(compress_up=compress_up, compress_down=compress_down)
     if resume and run_dir is None:
         raise InputError("resume=True needs run_dir, the folder of the run to go on with")
     with isolated():
@@ -213,8 +212,10 @@ def _device(device: str | torch.device) -> torch.device:
         raise InputError(f"device {str(device)!r} cannot be used here: {reason}") from error
 
 
-def check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
-    """Raise `InputError` for what is no method, or one that this federation cannot serve."""
+def check_method(
+    algorithm: Algorithm[Any], federation: Federation, participation: Participation, seed: int
+) -> None:
+    """Raise `InputError` for what is no method, or one that these clients cannot serve."""
     if not isinstance(algorithm, Algorithm):
         given = getattr(algorithm, "__name__", type(algorithm).__name__)
         raise InputError(f"algorithm must be a method such as FedAvg(SGD(...)), not {given}")
@@ -225,6 +226,9 @@ def check_method(algorithm: Algorithm[Any], federation: Federation) -> None:
             " give federate(..., server=server_data.Sample(samples=100)) or"
             " Federation.from_arrays(..., server=(X, y))"
         )
+    participation.check(federation.population)
+    if algorithm.smallest_cohort:
+        check_cohort(algorithm, len(participation.cohort(federation.population, seed, 1, 0)))
 
 
 def _check_part(name: str, value: Any, ability: str, example: str) -> None:
