@@ -154,6 +154,14 @@ MISTAKES = {
         ["run", "-a", "fedavg", "--partition", "fair"],
         "'fair' is not one of 'dirichlet', 'iid', 'labels'; see",
     ),
+    "a cohort too small for the blocks": (
+        ["run", "-a", "fedavg", "-a", "fedbcgd", "--cohort", "3", "--out", "a/b", "--rounds", "1"],
+        "FedBCGD with these settings needs a cohort of 4 clients or more, not 3",
+    ),
+    "resume what is not there": (
+        ["run", "-a", "fedavg", "--resume", "--out", "nowhere"],
+        "there is no run in nowhere; start one without --resume",
+    ),
     "resume without a folder": (["run", "-a", "fedavg", "--resume"], "--resume needs --out"),
     "an unwritable folder": (["demo", "--out", "file/sub"], "cannot write"),
 }

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bellwether import SGD, Algorithm, Clients, FedAvg, Sent, Server, State, Upload, mean, train
-from bellwether.core.errors import InputError
+from bellwether.core.errors import Diverged, InputError
 from bellwether.core.participants import Client
 from bellwether.experiments.training import Interrupted, Result
 from test_same_bits import METHODS, batch_norm_network, federation
@@ -158,6 +158,15 @@ def test_an_unwritable_folder_is_said_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot write"):
         run("FedAvg", tmp_path / "file" / "run", on_round=rounds.append)
     assert not rounds
+
+
+def test_a_run_that_fails_before_its_first_round_leaves_nothing(tmp_path: Path) -> None:
+    method = FedAvg(SGD(lr=1e30, steps=9))
+    (tmp_path / "mine").mkdir()
+    for folder in (tmp_path / "new" / "run", tmp_path / "mine"):
+        with pytest.raises(Diverged, match="round 1"):
+            train(method, federation(), batch_norm_network, 2, run_dir=folder)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "mine"]
 
 
 def test_the_final_model_is_on_disk(tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ def run(
         raise InputError(f"{folder} is no folder; give another --out")
     elif not resume and folder.exists() and any(folder.iterdir()):
         raise InputError(f"{folder} is not empty; add --resume to go on, or give another --out")
+    elif resume and not folder.exists():
+        raise InputError(f"there is no run in {folder}; start one without --resume")
     _show(plan, folder, quiet, keep=folder, resume=resume)
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ class RunDirectory:
         self._identity = identity
         self._metrics = self.path / "metrics.jsonl"
         self._latest = self.path / "checkpoint" / "latest.json"
+        self._environment = self.path / "environment.json"
+        self._created = False
+        self._made: list[Path] = []
 
     def create(self) -> None:
         """Begin a new run; a folder that already holds one is left alone."""
@@ -54,7 +58,17 @@ class RunDirectory:
             "machine": platform.platform(),
         }
         environment = {"run": self._identity, "versions": versions}
-        write_atomically(self.path / "environment.json", json.dumps(environment, indent=2))
+        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        write_atomically(self._environment, json.dumps(environment, indent=2))
+        self._created = True
+
+    def forget(self) -> None:
+        """Take back what `create` wrote, as long as no round was."""
+        if self._created:
+            self._environment.unlink()
+            with suppress(OSError):  # somebody else's file is in one of them
+                for path in self._made:
+                    path.rmdir()
 
     def add(self, record: RoundRecord) -> None:
         """Append one round to the metrics."""
@@ -119,7 +133,7 @@ class RunDirectory:
 
     def _check_identity(self) -> None:
         try:
-            ran = json.loads((self.path / "environment.json").read_text())["run"]
+            ran = json.loads(self._environment.read_text())["run"]
         except (OSError, ValueError, KeyError):
             raise InputError(f"{self.path} holds no run of this program") from None
         for name, value in json.loads(json.dumps(self._identity)).items():

@@ -134,7 +134,7 @@ def train(
             raise Interrupted(run.result()) from interrupt
         finally:
             setting.engine.stop()
-            run.save()
+            run.close(rounds)
         return run.finish()
 
 
@@ -178,6 +178,12 @@ class _Run:
         if self._directory and self._saved != self.progress.round:
             self._directory.save(self.progress)
             self._saved = self.progress.round
+
+    def close(self, wanted: int) -> None:
+        """Keep what is done; where nothing is, leave no folder behind."""
+        self.save()
+        if self._directory and wanted and not self.progress.round:
+            self._directory.forget()
 
     def result(self) -> Result:
         model, buffers = self.progress.state.model, self.progress.buffers
