@@ -228,25 +228,25 @@ def test_the_headline_claims_a_winner_exactly_when_every_seed_agrees(firsts):
     [
         (
             {"A": (0.8, 0.9), "B": (0.82, 0.88)},
-            "No method was clearly highest in accuracy after 1 rounds over 2 seeds: the seeds do "
+            "No method was clearly highest in accuracy after 1 round over 2 seeds: the seeds do "
             "not separate A, 85.00 ± 7.07 % and B, 85.00 ± 4.24 %.",
         ),
         (
             {"A": (0.7, 0.72), "B": (0.88, 0.9)},
-            "B was highest in accuracy after 1 rounds over 2 seeds: 89.00 ± 1.41 %; "
+            "B was highest in accuracy after 1 round over 2 seeds: 89.00 ± 1.41 %; "
             "next, A: 71.00 ± 1.41 %.",
         ),
         (
             {"A": (0.7,), "B": (0.88, 0.9)},
-            "So far: No method was clearly highest in accuracy after 1 rounds over 1 to 2 seeds: "
+            "So far: No method was clearly highest in accuracy after 1 round over 1 to 2 seeds: "
             "the seeds do not separate B, 89.00 ± 1.41 % and A, 70.00 %.",
         ),
         (
             {"A": (0.7,), "B": (0.9,)},
-            "B was highest in accuracy after 1 rounds with one seed: 90.00 %; next, A: 70.00 %; "
+            "B was highest in accuracy after 1 round with one seed: 90.00 %; next, A: 70.00 %; "
             "one seed shows no spread.",
         ),
-        ({"A": (0.7, 0.9)}, "A's accuracy after 1 rounds over 2 seeds: 80.00 ± 14.14 %."),
+        ({"A": (0.7, 0.9)}, "A's accuracy after 1 round over 2 seeds: 80.00 ± 14.14 %."),
     ],
 )
 def test_without_a_target_the_headline_weighs_final_values_against_their_spread(finals, sentence):
@@ -268,6 +268,14 @@ def test_best_values_are_marked_where_they_differ():
     assert marks == {"A": "#....", "B": "##...", "C": "....#", "D": "....."}
     (alone,) = rows(summarise(compared(lead[0])))
     assert not any(cell.best for cell in alone.cells)
+
+
+def test_a_mean_that_reads_the_same_is_as_good_whatever_its_spread():
+    runs = [run("A", 0, 0.7), run("A", 1, 0.9), run("B", 0, 0.8), run("B", 1, 0.8)]
+    summary = summarise(compared(*runs, run("C", 0, 0.1), run("C", 1, 0.1)))
+    finals = [row.cells[0] for row in rows(summary)]
+    assert [cell.text for cell in finals[:2]] == ["80.00 ± 14.14 %", "80.00 ± 0.00 %"]
+    assert [cell.best for cell in finals] == [True, True, False]
 
 
 def test_the_terminal_table_fits_80_columns_and_shows_every_number():

@@ -33,7 +33,7 @@ def headline(summary: Summary) -> str:
     elif finalists:
         best = "highest" if summary.metric is Metric.ACCURACY else "lowest"
         rounds = _furthest(summary)
-        ending = f"{summary.metric} after {rounds} rounds"
+        ending = f"{summary.metric} after {rounds} round{'s' if rounds > 1 else ''}"
         sentence = _verdict(finalists, f"{best} in {ending}", f"'s {ending}")
         if goal:
             sentence = f"No method reached {goal}. {sentence}"

@@ -28,6 +28,11 @@ class Cell:
     """What qualifies the number, shown smaller beside it."""
     best: bool = False
 
+    @property
+    def number(self) -> str:
+        """The text without spread and unit."""
+        return self.text.partition(" ±")[0].removesuffix(" %")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -48,8 +53,8 @@ def rows(summary: Summary) -> tuple[Row, ...]:
     """Every method's cells, the best of each column marked.
 
     A method that is not as far as the others does not compete, for it had less time to spend
-    bytes; nor does a bound ("> 60"). What reads the same as the best is as good, and a column
-    where all are equal marks nobody.
+    bytes; nor does a bound ("> 60"). A number that reads the same as the best is as good, and a
+    column where all are equal marks nobody.
     """
     furthest = max(method.rounds for method in summary.methods)
     competes = [method.rounds == furthest for method in summary.methods]
@@ -62,7 +67,7 @@ def rows(summary: Summary) -> tuple[Row, ...]:
         Row(
             method.algorithm,
             tuple(
-                replace(cell, best=here and cell.text == winner)
+                replace(cell, best=here and cell.number == winner)
                 for cell, winner in zip(cells, winners, strict=True)
             ),
         )
@@ -71,11 +76,11 @@ def rows(summary: Summary) -> tuple[Row, ...]:
 
 
 def _winner(cells: Sequence[Cell], rises: bool) -> str | None:
-    """The text of the best number, unless all read the same."""
+    """How the best number reads, unless all read the same."""
     known = [cell for cell in cells if cell.value is not None and cell.text[0] not in ">≥"]
-    if not known or len({cell.text for cell in cells}) < 2:
+    if not known or len({cell.number for cell in cells}) < 2:
         return None
-    return (max if rises else min)(known, key=lambda cell: cell.value or 0.0).text
+    return (max if rises else min)(known, key=lambda cell: cell.value or 0.0).number
 
 
 def caption(summary: Summary) -> str:
