@@ -120,7 +120,7 @@ def test_evaluation_uses_the_given_statistics_and_changes_nothing():
         (nn.Linear(4, 3), None, torch.tensor([0, 2, 1]), 3),
         (nn.Linear(4, 9), None, torch.tensor([0, 2, 1]), 3),
         (nn.Linear(4, 3), None, torch.tensor([0, 2, 1]), None),
-        (nn.Linear(4, 1), binary_loss, torch.tensor([0, 1, 1]), 2),
+        (nn.Linear(4, 1), binary_loss, torch.tensor([0, 1, 1]), None),
         (nn.Linear(4, 1), None, torch.tensor([0.5, 1.5, 2.5]), None),
         (Outputs((2, 2)), None, torch.tensor([[0, 1], [1, 1], [0, 0]]), 2),
     ],
@@ -135,6 +135,7 @@ def test_what_fits_passes(model, loss, targets, classes):
     [
         (nn.Linear(5, 3), None, [0, 2, 1], 3, r"inputs of shape \(4,\) and type torch.float32: Ru"),
         (nn.Linear(4, 2), None, [0, 2, 1], 3, "up to 2 but the model has 2 outputs; give it 3"),
+        (nn.Linear(4, 1), None, [0, 2, 1], 3, "up to 2 but the model has 1 output; give it 3"),
         (nn.Linear(4, 3), squared_error, [0, 2, 1], 3, r"outputs of shape \(2, 3\) with targets"),
         (nn.Linear(4, 2), None, [0.5, 1.5, 2.5], None, r"outputs of shape \(2, 2\) with targets"),
         (nn.Linear(4, 3), by_sample, [0, 2, 1], 3, r"must be one number.* not shape \(2,\)"),

@@ -196,6 +196,16 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: train(FEDAVG, arrays()(), nn.Linear(6, 2), 1),
         "labels go up to 2 but the model has 2 outputs; give it 3",
     ),
+    "labels outside them, of a client that comes later": (
+        lambda: train(FEDAVG, Federation.lazy(9, lambda i: (X, Y + i)), linear, 1),
+        "client [1-8], round 1: labels go up to [0-9]+ but the model has 3 outputs; give it",
+    ),
+    "labels outside them, of a server beside lazy clients": (
+        lambda: train(
+            ServerOnly(SERVER), Federation.lazy(9, lambda i: (X, Y), server=(X, Y + 1)), linear, 1
+        ),
+        "the server: labels go up to 3 but the model has 3 outputs; give it 4",
+    ),
     "x and y of different lengths": (arrays(clients=[(X, Y[:4])]), "5 inputs but 4 targets"),
     "inputs that do not fit": (
         lambda: train(FEDAVG, arrays()(), nn.Linear(7, 3), 1),

@@ -39,8 +39,8 @@ def predictions(outputs: Tensor, targets: Tensor) -> Tensor:
     return outputs.argmax(dim=1)
 
 
-def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
-    """Raise `InputError` unless the model takes the inputs and its outputs suit the targets."""
+def check_fit(space: Workspace, data: Samples, classes: int | None) -> int:
+    """How many outputs the model has; `InputError` unless it takes the inputs and they suit."""
     labels = data.targets.reshape(data.size, -1).amax(dim=1)
     sample = space.admit(data.take(torch.stack([labels.argmin(), labels.argmax()])))
     space.module.eval()
@@ -56,10 +56,10 @@ def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
         if not isinstance(outputs, Tensor):
             raise InputError(f"the model must give one tensor, not a {type(outputs).__name__}")
         width = outputs.shape[1] if outputs.ndim > 1 else 1
-        if data.labelled and classes is not None and 1 < width < classes:
+        if data.labelled and classes is not None and outputs.ndim > 1 and width < classes:
+            has = f"{width} output{'s' if width > 1 else ''}"
             raise InputError(
-                f"labels go up to {classes - 1} but the model has {width} outputs;"
-                f" give it {classes}"
+                f"labels go up to {classes - 1} but the model has {has}; give it {classes}"
             )
         try:
             loss = space.loss(outputs, sample.targets)
@@ -73,6 +73,17 @@ def check_fit(space: Workspace, data: Samples, classes: int | None) -> None:
     if loss.numel() != 1:
         raise InputError(
             f"the loss must be one number, the mean over the batch, not shape {tuple(loss.shape)}"
+        )
+    return width
+
+
+def check_labels(data: Samples, outputs: int, owner: str) -> None:
+    """Raise `InputError` for a label that the model has no output for."""
+    largest = int(data.targets.max()) if data.labelled else -1
+    if largest >= outputs:
+        has = f"{outputs} output{'s' if outputs > 1 else ''}"
+        raise InputError(
+            f"{owner}: labels go up to {largest} but the model has {has}; give it {largest + 1}"
         )
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bellwether.core import compression
 from bellwether.core.errors import BellwetherError, ClientFailed, InputError
+from bellwether.core.evaluation import check_labels
 from bellwether.core.interfaces import Compressor, Federation
 from bellwether.core.participants import Client
 from bellwether.core.vector import Vector
@@ -27,6 +28,8 @@ class Workplace:
     federation: Federation
     seed: int
     device: torch.device
+    classes: int | None = None
+    """Clients' labels are still to be checked, and must lie below; None: they are known to fit."""
 
     def workspace(self) -> Workspace:
         """A private place to compute, for one worker."""
@@ -90,6 +93,8 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
     where = f"client {identity}, round {exchange.round}"
     with _named(where):
         data = workplace.federation.client(identity)
+    if workplace.classes is not None:
+        check_labels(data, workplace.classes, where)
     if exchange.shares_server_data and workplace.federation.has_server_data:
         data = data.union(workplace.federation.server(exchange.round))
     memory = exchange.memories.get(identity)

@@ -15,7 +15,7 @@ from bellwether.core import streams
 from bellwether.core.algorithm import Algorithm, check_cohort, check_settings
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
-from bellwether.core.evaluation import check_fit, evaluate
+from bellwether.core.evaluation import check_fit, check_labels, evaluate
 from bellwether.core.interfaces import Compressor, Engine, Participation
 from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
@@ -105,7 +105,11 @@ def train(
         objective = loss or default_loss(sample)
         workplace = Workplace(template, objective, federation, seed, _device(device))
         space = workplace.workspace()
-        check_fit(space, sample, federation.classes if loss is None else None)
+        outputs = check_fit(space, sample, federation.classes if loss is None else None)
+        if loss is None and federation.classes is None:  # as of lazy clients
+            workplace = dataclasses.replace(workplace, classes=outputs)
+            if federation.has_server_data:
+                check_labels(federation.server(1), outputs, "the server")
         setting = core.Setting(
             algorithm.laid_out(space.layers),
             federation,
