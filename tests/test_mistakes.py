@@ -17,6 +17,7 @@ from bellwether import (
     FedCLGC,
     Federation,
     InputError,
+    Safari,
     participation,
     train,
 )
@@ -78,8 +79,22 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "momentum of FedBCGD": (lambda: FedBCGD(CLIENT, momentum=NAN), "momentum must be at least 0"),
     "beta of FedAdam": (lambda: FedAdam(CLIENT, beta2=2.0), "beta2 must be at least 0 and below 1"),
     "tau of FedAdam": (lambda: FedAdam(CLIENT, tau=0.0), "tau must be a finite number above 0"),
-    "weight of FSL": (lambda: FSL(CLIENT, weight=-1.0), "weight must be 0 or more, not -1.0"),
-    "weight of FSL-p": (lambda: FSLP(CLIENT, weight=NAN), "weight must be 0 or more, not nan"),
+    "momentum in words": (
+        lambda: FedAvgM(CLIENT, momentum="0.9"),  # type: ignore[arg-type]
+        "momentum must be at least 0 and below 1, not '0.9'",
+    ),
+    "q in words": (
+        lambda: Safari(CLIENT, SERVER, q="often"),  # type: ignore[arg-type]
+        "q is a probability, between 0 and 1, not 'often'",
+    ),
+    "weight of FSL": (
+        lambda: FSL(CLIENT, weight=-1.0),
+        "weight must be a finite number, 0 or more, not -1.0",
+    ),
+    "weight of FSL-p": (
+        lambda: FSLP(CLIENT, weight=NAN),
+        "weight must be a finite number, 0 or more, not nan",
+    ),
 }
 
 

@@ -1,7 +1,7 @@
 from dataclasses import KW_ONLY, dataclass
 
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, Weights, mean
-from bellwether.core.errors import InputError
+from bellwether.core.errors import check_probability
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 
@@ -22,8 +22,7 @@ class Safari(Algorithm):
     weights: Weights = "uniform"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.q <= 1:
-            raise InputError(f"Safari(q={self.q}): a probability lies between 0 and 1")
+        check_probability(q=self.q)
 
     @property
     def needs_server_data(self) -> bool:

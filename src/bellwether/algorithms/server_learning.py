@@ -2,7 +2,7 @@ import math
 from dataclasses import KW_ONLY, dataclass, replace
 
 from bellwether.core.algorithm import Algorithm, Clients, Mean, Sent, State, Upload, Weights
-from bellwether.core.errors import InputError
+from bellwether.core.errors import InputError, check_not_negative
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Vector
@@ -29,8 +29,7 @@ class ServerLearning(Algorithm):
     def __post_init__(self) -> None:
         if self.server is None and self.client.epochs is None:
             raise InputError("the server's epochs follow the clients': give these, or server")
-        if not self.weight >= 0:
-            raise InputError(f"weight must be 0 or more, not {self.weight}")
+        check_not_negative(weight=self.weight)
 
     @property
     def needs_server_data(self) -> bool:

@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Real
 
 
 class BellwetherError(Exception):
@@ -36,12 +37,30 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 def check_positive(**settings: float) -> None:
     """Raise `InputError` unless each setting is a finite number above 0."""
     for name, value in settings.items():
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(f"{name} must be a finite number above 0, not {value}")
+        if not (_is_finite(value) and value > 0):
+            raise InputError(f"{name} must be a finite number above 0, not {value!r}")
+
+
+def check_not_negative(**settings: float) -> None:
+    """Raise `InputError` unless each setting is a finite number, 0 or more."""
+    for name, value in settings.items():
+        if not (_is_finite(value) and value >= 0):
+            raise InputError(f"{name} must be a finite number, 0 or more, not {value!r}")
 
 
 def check_fraction(**settings: float) -> None:
     """Raise `InputError` unless each setting is at least 0 and below 1."""
     for name, value in settings.items():
-        if not 0 <= value < 1:
-            raise InputError(f"{name} must be at least 0 and below 1, not {value}")
+        if not (_is_finite(value) and 0 <= value < 1):
+            raise InputError(f"{name} must be at least 0 and below 1, not {value!r}")
+
+
+def check_probability(**settings: float) -> None:
+    """Raise `InputError` unless each setting is a number between 0 and 1."""
+    for name, value in settings.items():
+        if not (_is_finite(value) and 0 <= value <= 1):
+            raise InputError(f"{name} is a probability, between 0 and 1, not {value!r}")
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
