@@ -188,10 +188,11 @@ class _Cohorts:
             if outcome.residuals:
                 kept = self.residuals.get(outcome.client, {})
                 self.residuals[outcome.client] = {**kept, **outcome.residuals}
-            which = exchange.statistics.get(outcome.position, slice(None))
-            weight = outcome.samples if self._setting.by_samples else 1
-            moved[which] += weight * (outcome.buffers - sent[which])
-            mass[which] += weight
+            if len(sent):  # else this would cost small models a percent
+                which = exchange.statistics.get(outcome.position, slice(None))
+                weight = outcome.samples if self._setting.by_samples else 1
+                moved[which] += weight * (outcome.buffers - sent[which])
+                mass[which] += weight
             yield Reply(upload, outcome.client, outcome.position, outcome.samples)
         if mass.any():  # as a sum of changes, so that a constant buffer stays as it is
             self._server.buffers = sent + moved / mass.clamp(min=1)
