@@ -1,9 +1,20 @@
 """Fixtures that several test files share."""
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the programs under test also where a shell started the tests with `&`.
+
+    Such a shell has its children ignore SIGINT, and theirs inherit that.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
