@@ -10,7 +10,7 @@ Pair = tuple[Path, Path]
 """IDX files of images and of their labels."""
 
 Shards = tuple[Path, ...]
-"""Parquet files, in the order of their names."""
+"""Files that make up one part together, in their order."""
 
 
 def idx_files(folder: Path, entry: Entry) -> tuple[Pair, Pair] | None:
@@ -33,13 +33,53 @@ def parquet_files(folder: Path, entry: Entry) -> tuple[Shards, Shards] | None:
     """The training and test shards in this folder; None when it holds neither."""
     if not entry.parquet:
         return None
-    train, test = (tuple(sorted(folder.glob(f"*{part}*.parquet"))) for part in ("train", "test"))
+    train, test, validation = (
+        tuple(sorted(folder.glob(f"*{part}*.parquet"))) for part in ("train", "test", "val")
+    )
+    test = test or validation  # some data sets keep the labels of their test part to themselves
     if not train and not test:
         return None
     if not train or not test:
         raise InputError(
             f"{folder} is incomplete: add its *{'test' if train else 'train'}*.parquet"
         )
+    return train, test
+
+
+def batch_files(folder: Path, entry: Entry) -> tuple[Shards, Shards] | None:
+    """The pickled or the binary batches in this folder; None when it holds neither."""
+    if entry.batches is None:
+        return None
+    wanted = entry.batches.train + entry.batches.test
+    for end in ("", ".bin"):
+        files = [folder / (name + end) for name in wanted]
+        missing = [file.name for file in files if not os.path.isfile(file)]
+        if not missing:
+            count = len(entry.batches.train)
+            return tuple(files[:count]), tuple(files[count:])
+        if len(missing) < len(files):
+            raise InputError(f"{folder} is incomplete: add {' and '.join(missing)}")
+    return None
+
+
+def plane_files(folder: Path, entry: Entry) -> tuple[Pair, Pair] | None:
+    """STL-10's binary files in this folder; None when it holds none of them."""
+    files = [folder / f"{start}_{kind}.bin" for start in entry.planes for kind in "Xy"]
+    missing = [file.name for file in files if not os.path.isfile(file)]
+    if len(missing) == len(files):
+        return None
+    if missing:
+        raise InputError(f"{folder} is incomplete: add {' and '.join(missing)}")
+    return (files[0], files[1]), (files[2], files[3])
+
+
+def synset_folders(folder: Path, entry: Entry) -> tuple[Path, Path] | None:
+    """Tiny ImageNet's folders in this one; None when there is none for training."""
+    train, test = folder / "train", folder / "val"
+    if not entry.synsets or not os.path.isdir(train):
+        return None
+    if not os.path.isdir(test):
+        raise InputError(f"{folder} is incomplete: add its folder val")
     return train, test
 
 

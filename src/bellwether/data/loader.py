@@ -1,79 +1,117 @@
 """`load`: a data set by its name, as normalised tensors."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from bellwether.core.dataset import Dataset, Samples
+from bellwether.core.dataset import Dataset
 from bellwether.core.errors import InputError, unknown
-from bellwether.data import digits, files, idx, places
+from bellwether.data import (
+    batches,
+    cursive,
+    digits,
+    files,
+    fonts,
+    idx,
+    places,
+    stl10,
+    tiny_imagenet,
+)
 from bellwether.data.cache import cached
 from bellwether.data.catalogue import CATALOGUE, Entry
-from bellwether.data.part import Part, Pixels
+from bellwether.data.part import Part, first_classes, normalised
 
 
-def load(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
+class Found(NamedTuple):
+    """A data set as it is stored, where it was found, and what its classes are called."""
+
+    train: Part
+    test: Part | None
+    source: str
+    classes: tuple[str, ...]
+
+
+def load(
+    name: str, root: str | os.PathLike[str] | None = None, *, classes: int | None = None
+) -> Dataset:
     """The data set of this name: float32 inputs [count, channels, height, width], int64 labels.
 
     Looks for files in `root`, then in the folder that the environment variable BELLWETHER_DATA
     names, in the user's cache folder and where a system package puts them. Pixels are scaled to
     0..1, then (pixel - mean) / deviation with the constants of each channel in the catalogue.
+
+    classes: keep only the samples of the first so many classes (FSL: 45 of EMNIST Balanced's 47).
     """
     entry = CATALOGUE.get(name)
     if entry is None:
         raise unknown("data set", name, CATALOGUE)
-    if entry.folders:
-        train, test, source = _found(name, entry, root)
-    else:
-        (train, test), source = digits.read(), digits.SOURCE
-    return Dataset(name, _samples(train, entry), _samples(test, entry), entry.classes, source)
+    train, test, source, names = _parts(name, entry, root)
+    if classes is not None:
+        if isinstance(classes, bool) or not 1 <= classes <= len(names):
+            raise InputError(f"classes must be 1 to the {len(names)} of {name}, not {classes}")
+        train, test = first_classes(train, classes), test and first_classes(test, classes)
+    return Dataset(
+        name,
+        normalised(train, entry),
+        test and normalised(test, entry),
+        names[:classes],
+        source,
+    )
 
 
-def _found(name: str, entry: Entry, root: str | os.PathLike[str] | None) -> tuple[Part, Part, str]:
-    looked = places.places(entry, root)
-    for place in looked:
-        for folder in places.candidates(entry, place):
-            if (pairs := files.idx_files(folder, entry)) is not None:
-                train, test = (idx.read_part(pair, entry) for pair in pairs)
-                if len(train.labels) == entry.transposed_release:
-                    train, test = _transposed(train), _transposed(test)
-                return train, test, str(folder)
-            if (shards := files.parquet_files(folder, entry)) is not None:
-                train, test = (_decoded(part, entry) for part in shards)
-                return train, test, str(folder)
-    raise places.not_found(name, entry, looked)
+def _parts(name: str, entry: Entry, root: str | os.PathLike[str] | None) -> Found:
+    if name == "digits":
+        return Found(*digits.read(), digits.SOURCE, entry.classes)
+    if name == "cursive":
+        font = fonts.find(root)
+        return Found(cursive.rendered(font, entry), None, str(font), entry.classes)
+    if entry.made_of:
+        found = _found(entry.made_of, CATALOGUE[entry.made_of], root)
+        train, test = stl10.relabelled(found.train, entry), found.test
+        return Found(train, test and stl10.relabelled(test, entry), found.source, entry.classes)
+    return _found(name, entry, root)
 
 
-def _decoded(shards: files.Shards, entry: Entry) -> Part:
+def _parquet(shards: files.Shards, entry: Entry) -> Part:
     def decode() -> Part:
         try:
             from bellwether.data import parquet
         except ImportError as error:
             raise InputError(
-                f"reading {shards[0]} needs pyarrow and Pillow; "
-                "run: pip install 'bellwether-fl[parquet]'"
+                f"reading {shards[0]} needs pyarrow; run: pip install 'bellwether-fl[parquet]'"
             ) from error
         return parquet.read_part(shards, entry)
 
-    return cached(shards, (entry.shape, len(entry.classes)), decode)
+    return cached(shards, (entry.shape, len(entry.classes), entry.label_columns), decode)
+
+
+_FORMATS: tuple[tuple[Callable[[Path, Entry], Any], Callable[[Any, Entry], Part]], ...] = (
+    (files.idx_files, idx.read_part),
+    (files.parquet_files, _parquet),
+    (files.batch_files, batches.read_part),
+    (files.plane_files, stl10.read_part),
+    (files.synset_folders, tiny_imagenet.read_part),
+)
+"""How to see what a folder holds, and how to read it."""
+
+
+def _found(name: str, entry: Entry, root: str | os.PathLike[str] | None) -> Found:
+    looked = places.places(entry, root)
+    for place in looked:
+        for folder in places.candidates(entry, place):
+            for find, read in _FORMATS:
+                if (held := find(folder, entry)) is not None:
+                    train, test = (read(part, entry) for part in held)
+                    if len(train.labels) == entry.transposed_release:
+                        train, test = _transposed(train), _transposed(test)
+                    return Found(train, test, str(folder), _class_names(folder, entry))
+    raise places.not_found(name, entry, looked)
+
+
+def _class_names(folder: Path, entry: Entry) -> tuple[str, ...]:
+    return tiny_imagenet.class_names(folder, entry) if entry.synsets else entry.classes
 
 
 def _transposed(part: Part) -> Part:
     return part._replace(images=part.images.transpose(0, 2, 1, 3))
-
-
-def _samples(part: Part, entry: Entry) -> Samples:
-    return Samples(normalised(part.images, entry), torch.from_numpy(part.labels))
-
-
-def normalised(images: Pixels, entry: Entry) -> Tensor:
-    """(pixel / white - mean) / deviation in float32, channels first, without a wider copy."""
-    inputs = torch.empty((len(images), *entry.shape), dtype=torch.float32)
-    for channel, (mean, deviation) in enumerate(zip(entry.mean, entry.deviation, strict=True)):
-        plane = inputs.numpy()[:, channel]
-        scale = np.float32(1 / (entry.white * deviation))
-        np.multiply(images[..., channel], scale, out=plane, dtype=np.float32)
-        plane -= np.float32(mean / deviation)
-    return inputs

@@ -10,8 +10,8 @@ from bellwether.data.catalogue import Entry
 VARIABLE = "BELLWETHER_DATA"
 """The environment variable that names a folder of data sets."""
 
-SUBFOLDERS = ("", "raw", "plain_text", "data")
-"""In a data set's folder: its files, torchvision's layout, two of the Hugging Face hub's."""
+SUBFOLDERS = ("", "raw", "gzip", "plain_text", "data")
+"""In a data set's folder: its files, torchvision's layout, EMNIST's, two of the hub's."""
 
 
 def user_cache() -> Path | None:
@@ -43,7 +43,8 @@ def candidates(entry: Entry, place: Path) -> Iterator[Path]:
     own = place.name in entry.folders or place == entry.system_folder
     homes = ([place] if own else []) + [place / name for name in entry.folders]
     for home in homes:
-        yield from (home / subfolder for subfolder in SUBFOLDERS if os.path.isdir(home / subfolder))
+        inside = (home / subfolder for subfolder in (*SUBFOLDERS, *entry.folders))
+        yield from filter(os.path.isdir, inside)
 
 
 def not_found(name: str, entry: Entry, looked: tuple[Path, ...]) -> InputError:
@@ -51,7 +52,11 @@ def not_found(name: str, entry: Entry, looked: tuple[Path, ...]) -> InputError:
     where = ", ".join(
         f"{place}{'' if os.path.isdir(place) else ' (no such folder)'}" for place in looked
     )
-    first = f"{entry.idx[0]}-images-idx3-ubyte.gz" if entry.idx else "train-00000-of-00001.parquet"
+    first = (
+        [f"{start}-images-idx3-ubyte.gz" for start in entry.idx]
+        + [f"{start}_X.bin" for start in entry.planes]
+        + ["train" if entry.synsets else "train-00000-of-00001.parquet"]
+    )[0]
     return InputError(
         f"{name} was not found in {where or 'any folder'}; set {VARIABLE} to a folder that holds "
         f"{entry.folders[0]}/{first} and the files that belong to it"
