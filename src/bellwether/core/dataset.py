@@ -1,5 +1,6 @@
 """Samples as tensors, checked once at the boundary."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -46,7 +47,10 @@ class Samples(NamedTuple):
 
 
 def samples(inputs: Any, targets: Any, owner: str) -> Samples:
-    """Arrays or tensors as `Samples`; `owner` names them in errors ("client 3", "the server")."""
+    """Arrays or tensors as `Samples`; `owner` names them in errors ("client 3", "the server").
+
+    Memory-mapped arrays, as of `numpy.load(file, mmap_mode="r")`, stay on disk.
+    """
     x, y = _tensor(inputs, f"{owner}: inputs"), _tensor(targets, f"{owner}: targets")
     if x.ndim == 0 or y.ndim == 0:
         raise InputError(f"{owner}: inputs and targets need a first axis that counts samples")
@@ -86,9 +90,33 @@ def _tensor(values: Any, what: str) -> Tensor:
         raise InputError(f"{what} must be an array, every row of one length") from error
     if array.dtype.kind not in "biuf":
         raise InputError(f"{what} must be numbers, got an array of {array.dtype}")
+    if not array.flags.writeable and (mapped := _mapped(array)) is not None:
+        return mapped
     if not array.flags.writeable or not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="), copy=True)
     return torch.from_numpy(np.require(array, requirements="C"))
+
+
+def _mapped(array: NDArray[Any]) -> Tensor | None:
+    """A read-only, memory-mapped array as a tensor that stays on disk; None for any other.
+
+    It is mapped anew for copy-on-write, since torch wants to be able to write. A system that
+    would have to promise memory for that refuses it for files larger than memory; those stay
+    read-only.
+    """
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    whole = array.flags.c_contiguous and array.dtype.isnative and array.size
+    if not isinstance(root, np.memmap) or root.filename is None or not whole:
+        return None
+    offset = root.offset + array.ctypes.data - root.ctypes.data
+    try:
+        return torch.from_numpy(np.memmap(root.filename, array.dtype, "c", offset, array.shape))
+    except OSError:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            return torch.from_numpy(array)
 
 
 def _aligned(tensor: Tensor) -> Tensor:

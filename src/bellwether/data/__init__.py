@@ -1,6 +1,9 @@
-"""Where samples come from: the embedded digits, and image data sets found as files."""
+"""Where samples come from: data sets known by name, and users' own files and data sets."""
 
+from bellwether.data.arrays import from_npy, from_npz
 from bellwether.data.catalogue import names
+from bellwether.data.image_folder import from_image_folder
 from bellwether.data.loader import load
+from bellwether.data.torch_dataset import from_torch
 
-__all__ = ["load", "names"]
+__all__ = ["from_image_folder", "from_npy", "from_npz", "from_torch", "load", "names"]

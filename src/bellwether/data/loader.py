@@ -18,8 +18,10 @@ from bellwether.data import (
     stl10,
     tiny_imagenet,
 )
+from bellwether.data.arrays import from_npy, from_npz
 from bellwether.data.cache import cached
 from bellwether.data.catalogue import CATALOGUE, Entry
+from bellwether.data.image_folder import from_image_folder
 from bellwether.data.part import Part, first_classes, normalised
 
 
@@ -41,11 +43,16 @@ def load(
     names, in the user's cache folder and where a system package puts them. Pixels are scaled to
     0..1, then (pixel - mean) / deviation with the constants of each channel in the catalogue.
 
+    A name that is the path of a folder of images, a folder of .npy files or an .npz archive opens
+    it: see `from_image_folder`, `from_npy` and `from_npz`.
+
     classes: keep only the samples of the first so many classes (FSL: 45 of EMNIST Balanced's 47).
     """
     entry = CATALOGUE.get(name)
     if entry is None:
-        raise unknown("data set", name, CATALOGUE)
+        if classes is not None or not os.path.exists(os.path.expanduser(name)):
+            raise unknown("data set", name, CATALOGUE)
+        return _opened(Path(os.path.expanduser(name)))
     train, test, source, names = _parts(name, entry, root)
     if classes is not None:
         if isinstance(classes, bool) or not 1 <= classes <= len(names):
@@ -58,6 +65,12 @@ def load(
         names[:classes],
         source,
     )
+
+
+def _opened(path: Path) -> Dataset:
+    if not path.is_dir():
+        return from_npz(path)
+    return from_npy(path) if any(path.glob("*.npy")) else from_image_folder(path)
 
 
 def _parts(name: str, entry: Entry, root: str | os.PathLike[str] | None) -> Found:

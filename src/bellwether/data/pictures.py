@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -18,6 +19,7 @@ Size = tuple[int, int]
 FORMATS = ("PNG", "JPEG")  # Pillow knows formats that start other programs; data need none
 ENDINGS = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
+_GRAY = ("1", "L", "LA", "I", "I;16", "F")
 
 
 def decoded(encoded: bytes, shape: Shape, where: str) -> bytes:
@@ -52,15 +54,18 @@ def shape_of(files: Sequence[Path]) -> Shape:
     for file in files:
         with _opened(_content(file), str(file)) as picture:
             size = size or picture.size
-            colours = colours or picture.mode not in ("1", "L", "LA", "I", "I;16", "F")
+            colours = colours or picture.mode not in _GRAY
     assert size is not None
     return (3 if colours else 1, size[1], size[0])
 
 
-def array_of(picture: Image.Image) -> Pixels:
-    """An opened picture as pixels [height, width, channels]."""
-    channels = 1 if picture.mode in ("1", "L") else 3
-    return np.asarray(picture.convert(_MODES[channels])).reshape(*picture.size[::-1], channels)
+def array_of(value: Any) -> Pixels | None:
+    """A PIL image as pixels [height, width, channels]; None for what is no image."""
+    if not isinstance(value, Image.Image):
+        return None
+    channels = 1 if value.mode in _GRAY else 3
+    pixels = np.asarray(value.convert(_MODES[channels]))
+    return pixels.reshape(value.height, value.width, channels)
 
 
 def _opened(encoded: bytes, where: str) -> Image.Image:

@@ -1,4 +1,4 @@
-"""STL-10's binary files (Coates, Ng and Lee 2011), and its images under CIFAR-10's labels.
+"""STL-10's binary files (Coates, Lee and Ng 2011), and its images under CIFAR-10's labels.
 
 An image is its red values column by column, then the green, then the blue ones; labels begin at 1.
 """
