@@ -20,6 +20,8 @@ _ARRAYS = {
     ("numpy", "ndarray"),
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy.core.numeric", "_frombuffer"),
+    ("numpy._core.numeric", "_frombuffer"),
     ("_codecs", "encode"),  # how Python 3 writes bytes for Python 2
 }
 """All that the pickle of an array may name."""
