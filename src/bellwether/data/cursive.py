@@ -46,12 +46,17 @@ def _font(file: Path, points: int) -> ImageFont.FreeTypeFont:
 
 def _drawn(font: ImageFont.FreeTypeFont, character: str, file: Path) -> Image.Image:
     """The character with the middle of its ink in the middle of the square."""
-    left, top, right, bottom = font.getbbox(character)
-    missing = font.getmask(_NOBODY)
-    mask = font.getmask(character)
-    if not mask.getbbox() or (mask.size == missing.size and bytes(mask) == bytes(missing)):
+    ink = _ink(font, character)
+    if ink is None or ink == _ink(font, _NOBODY):
         raise InputError(f"the font {file} has no {character!r}; give another font")
-    picture = Image.new("L", (SIDE, SIDE))
-    corner = ((SIDE - left - right) / 2, (SIDE - top - bottom) / 2)
-    ImageDraw.Draw(picture).text(corner, character, fill=255, font=font)
-    return picture
+    square = Image.new("L", (SIDE, SIDE))
+    square.paste(ink, ((SIDE - ink.width) // 2, (SIDE - ink.height) // 2))
+    return square
+
+
+def _ink(font: ImageFont.FreeTypeFont, character: str) -> Image.Image | None:
+    """What is drawn, without margins; None for nothing."""
+    canvas = Image.new("L", (3 * SIDE, 3 * SIDE))
+    ImageDraw.Draw(canvas).text((SIDE, SIDE), character, fill=255, font=font)
+    box = canvas.getbbox()
+    return canvas.crop(box) if box else None
