@@ -87,9 +87,14 @@ def _option(panel: str, *names: str, help: str, **rest: Any) -> Any:
 class World:
     """A data set, how it is shared, and who comes; `None` where an option is not given."""
 
-    dataset: Annotated[str, _option(_HOLDS, "--data", help="A data set (see: list data).")] = (
-        "digits"
-    )
+    dataset: Annotated[
+        str,
+        _option(
+            _HOLDS,
+            "--data",
+            help="A data set (see: list data), a folder of images, or an .npz archive.",
+        ),
+    ] = "digits"
     clients: Annotated[int, _option(_HOLDS, min=1, help="N, the population.")] = 60
     partition: Annotated[
         str, _option(_HOLDS, help=f"Who holds which labels: {', '.join(PARTITIONS)}.")

@@ -29,9 +29,10 @@ def from_npz(path: str | os.PathLike[str]) -> Dataset:
     """
     file = Path(os.path.abspath(os.path.expanduser(path)))
     try:
-        with file.open("rb") as content, np.load(content, allow_pickle=False) as archive:
+        with file.open("rb") as content:
+            archive = np.load(content, allow_pickle=False)
             if not isinstance(archive, Mapping):
-                raise InputError(f"{file} is one array, no archive; use from_npy for a folder")
+                raise InputError(f"{file} is one array, no archive; see from_npy")
             names = _names(archive, file)
             held = [(archive[x], archive[y]) for x, y in names]
     except InputError:
