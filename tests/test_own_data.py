@@ -95,6 +95,12 @@ def test_images_of_several_sizes_need_a_size(tmp_path: Path) -> None:
     assert sorted(flat.train.inputs.flatten().tolist()) == pytest.approx([-1] * 24 + [1] * 24)
 
 
+def test_a_class_may_be_called_train(tmp_path: Path) -> None:
+    for name in ("car", "train"):
+        write(tmp_path / name / "1.png", encoded(PICTURES[0]))
+    assert data.from_image_folder(tmp_path).classes == ("car", "train")
+
+
 def test_image_folder_mistakes(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     assert complaint(data.from_image_folder, gone) == f"{gone} is no folder of images"
@@ -111,6 +117,9 @@ def test_image_folder_mistakes(tmp_path: Path) -> None:
     assert complaint(data.from_image_folder, folder) == says
     write(file, encoded(PICTURES[0])[:-30])
     assert complaint(data.from_image_folder, folder, size=(3, 3)) == says
+    write(file, encoded(PICTURES[0, :, :, 0].astype(np.uint16) * 256))
+    says = f"{file}: the image has 16 bits a pixel; save it with 8"
+    assert complaint(data.from_image_folder, folder) == says
     assert "size must be (height, width)" in complaint(data.from_image_folder, folder, size=(0, 1))
 
 
@@ -271,6 +280,7 @@ def test_load_and_the_command_take_paths(
     for name in ("pets", "pets.npz", "mapped"):
         assert data.load(str(tmp_path / name)).classes
     assert "unknown data set" in complaint(data.load, str(tmp_path / "gone"))
+    assert "classes are for data sets known by name" in complaint(data.load, str(folder), classes=2)
     call = f"run -a fedavg --data {folder} --rounds 1 --clients 3 --cohort 2 --server-samples 0"
     call += f" --model mlp --quiet --out {tmp_path / 'out'}"
     monkeypatch.setattr(sys, "argv", ["bellwether", *call.split()])

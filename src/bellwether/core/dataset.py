@@ -49,7 +49,8 @@ class Samples(NamedTuple):
 def samples(inputs: Any, targets: Any, owner: str) -> Samples:
     """Arrays or tensors as `Samples`; `owner` names them in errors ("client 3", "the server").
 
-    Memory-mapped arrays, as of `numpy.load(file, mmap_mode="r")`, stay on disk.
+    Memory-mapped arrays, as of `numpy.load(file, mmap_mode="r")`, stay on disk. Inputs of bytes
+    are pixels, which become 0 .. 1 where they are computed with.
     """
     x, y = _tensor(inputs, f"{owner}: inputs"), _tensor(targets, f"{owner}: targets")
     if x.ndim == 0 or y.ndim == 0:

@@ -43,7 +43,9 @@ def _part(files: dict[Path, int], shape: Shape, size: Size | None) -> Part:
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_dir()), None)
+    """The first of these that is no class itself: a class may be called "train"."""
+    known = (folder / name for name in names if (folder / name).is_dir())
+    return next((part for part in known if not _images(part)), None)
 
 
 def _classes(home: Path) -> list[str]:

@@ -50,9 +50,12 @@ def load(
     """
     entry = CATALOGUE.get(name)
     if entry is None:
-        if classes is not None or not os.path.exists(os.path.expanduser(name)):
+        path = Path(os.path.expanduser(name))
+        if not path.exists():
             raise unknown("data set", name, CATALOGUE)
-        return _opened(Path(os.path.expanduser(name)))
+        if classes is not None:
+            raise InputError(f"classes are for data sets known by name; leave them out for {path}")
+        return _opened(path)
     train, test, source, names = _parts(name, entry, root)
     if classes is not None:
         if isinstance(classes, bool) or not 1 <= classes <= len(names):

@@ -19,7 +19,7 @@ Size = tuple[int, int]
 FORMATS = ("PNG", "JPEG")  # Pillow knows formats that start other programs; data need none
 ENDINGS = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
-_GRAY = ("1", "L", "LA", "I", "I;16", "F")
+_GRAY = ("1", "L", "LA")
 
 
 def decoded(encoded: bytes, shape: Shape, where: str) -> bytes:
@@ -70,9 +70,12 @@ def array_of(value: Any) -> Pixels | None:
 
 def _opened(encoded: bytes, where: str) -> Image.Image:
     try:
-        return Image.open(io.BytesIO(encoded), formats=FORMATS)
+        picture = Image.open(io.BytesIO(encoded), formats=FORMATS)
     except Exception as error:  # decoders of damaged images raise nearly anything
         raise _unreadable(where) from error
+    if picture.mode.startswith("I"):  # to 8 bits Pillow would cut the values off, not scale them
+        raise InputError(f"{where}: the image has 16 bits a pixel; save it with 8")
+    return picture
 
 
 def _converted(picture: Image.Image, channels: int, where: str) -> Image.Image:
