@@ -42,6 +42,7 @@ def load(
     Looks for files in `root`, then in the folder that the environment variable BELLWETHER_DATA
     names, in the user's cache folder and where a system package puts them. Pixels are scaled to
     0..1, then (pixel - mean) / deviation with the constants of each channel in the catalogue.
+    For "cursive", `root` is a font file, or a folder of fonts to look in first.
 
     A name that is the path of a folder of images, a folder of .npy files or an .npz archive opens
     it: see `from_image_folder`, `from_npy` and `from_npz`.
