@@ -27,7 +27,12 @@ KEPT_OUT = {
     "pyarrow": lambda path: path != Path("data/parquet.py"),
     "datasets": lambda path: path != Path("federation/partition/flower.py"),
     "flwr_datasets": lambda path: True,
-    "PIL": lambda path: path not in {Path("data/pictures.py"), Path("data/cursive.py")},
+    "PIL": lambda path: (
+        path
+        not in {Path("data/pictures.py"), Path("data/cursive.py"), Path("report/contact_sheet.py")}
+    ),
+    "huggingface_hub": lambda path: path != Path("data/hub.py"),
+    "httpx": lambda path: path != Path("data/hub.py"),
 }
 """Packages, and where they must not be imported."""
 

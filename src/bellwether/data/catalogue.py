@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bellwether.data import classes
+from bellwether.core.errors import unknown
+from bellwether.data import classes, repositories
+from bellwether.data.repositories import Repository
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,12 @@ class Entry:
     """The data set whose files it is made of."""
     relabelled: tuple[int | None, ...] = ()
     """The label here of each class there; None: left out."""
+    hub: Repository | None = None
+    """What `get` downloads."""
+    counts: tuple[int, int] = (0, 0)
+    """Training and test images as published."""
+    origin: str = ""
+    """Whose work it is, and under which terms."""
 
 
 _EMNIST = Entry(
@@ -69,6 +77,8 @@ _EMNIST = Entry(
     idx=("emnist-bymerge-train", "emnist-bymerge-test"),
     parquet=False,  # six splits of EMNIST share the folder's name, and theirs don't tell which
     transposed_release=697_932,  # Cohen et al. 2017; other splits of it are stored upright
+    counts=(697_932, 116_323),
+    origin="Cohen, Afshar, Tapson and van Schaik 2017, from NIST Special Database 19",
 )
 _EMNIST_BALANCED = replace(
     _EMNIST,
@@ -78,6 +88,7 @@ _EMNIST_BALANCED = replace(
     folders=("emnist-balanced", "emnist_balanced", "emnist", "EMNIST"),
     idx=("emnist-balanced-train", "emnist-balanced-test"),
     transposed_release=112_800,
+    counts=(112_800, 18_800),
 )
 _CIFAR10 = Entry(
     description="60,000 colour photographs of animals and vehicles, 3x32x32",
@@ -87,6 +98,9 @@ _CIFAR10 = Entry(
     deviation=(0.2470, 0.2435, 0.2616),
     folders=("cifar10", "cifar-10", "CIFAR10", "cifar-10-batches-py", "cifar-10-batches-bin"),
     batches=Batches(tuple(f"data_batch_{i}" for i in range(1, 6)), ("test_batch",), "labels"),
+    counts=(50_000, 10_000),
+    hub=repositories.CIFAR10,
+    origin="Krizhevsky 2009, who states no licence",
 )
 _CIFAR100 = Entry(
     description="60,000 colour photographs in 100 classes, 3x32x32",
@@ -97,6 +111,9 @@ _CIFAR100 = Entry(
     folders=("cifar100", "cifar-100", "CIFAR100", "cifar-100-python", "cifar-100-binary"),
     batches=Batches(("train",), ("test",), "fine_labels", labels=2, position=1),
     label_columns=("fine_label", "label"),
+    counts=(50_000, 10_000),
+    hub=repositories.CIFAR100,
+    origin="Krizhevsky 2009, who states no licence",
 )
 
 CATALOGUE = {
@@ -107,6 +124,8 @@ CATALOGUE = {
         mean=(0.3051,),
         deviation=(0.3762,),
         white=16,
+        counts=(1_442, 355),
+        origin="Alpaydin and Kaynak, UCI, as distributed with scikit-learn; CC BY 4.0",
     ),
     "mnist": Entry(
         description="70,000 handwritten digits, 1x28x28",
@@ -116,6 +135,9 @@ CATALOGUE = {
         deviation=(0.3081,),
         folders=("mnist", "MNIST"),
         idx=("train", "t10k"),
+        counts=(60_000, 10_000),
+        hub=repositories.MNIST,
+        origin="LeCun, Cortes and Burges, who state no licence",
     ),
     "fashion-mnist": Entry(
         description="70,000 pictures of clothes, 1x28x28",
@@ -126,6 +148,9 @@ CATALOGUE = {
         folders=("fashion-mnist", "fashion_mnist", "FashionMNIST"),
         idx=("train", "t10k"),
         system_folder=Path("/usr/share/dataset-fashion-mnist"),  # Debian: dataset-fashion-mnist
+        counts=(60_000, 10_000),
+        hub=repositories.FASHION_MNIST,
+        origin="Xiao, Rasul and Vollgraf 2017, Zalando SE; MIT",
     ),
     "emnist-bymerge": _EMNIST,
     "emnist-balanced": _EMNIST_BALANCED,
@@ -135,6 +160,8 @@ CATALOGUE = {
         folders=(),
         idx=(),
         transposed_release=None,
+        counts=(705, 0),
+        origin="rendered on this machine",
     ),
     "cifar10": _CIFAR10,
     "cifar100": _CIFAR100,
@@ -153,6 +180,9 @@ CATALOGUE = {
         deviation=(0.2603, 0.2566, 0.2713),
         folders=("stl10", "stl-10", "STL10", "stl10_binary"),
         planes=("train", "test"),
+        counts=(5_000, 8_000),
+        hub=repositories.STL10,
+        origin="Coates, Lee and Ng 2011, from ImageNet",
     ),
     "stl10-as-cifar10": replace(
         _CIFAR10,  # its constants too: what means the same must look the same
@@ -161,6 +191,9 @@ CATALOGUE = {
         batches=None,
         made_of="stl10",
         relabelled=classes.STL10_AS_CIFAR10,
+        counts=(4_500, 7_200),
+        hub=repositories.STL10,
+        origin="Coates, Lee and Ng 2011, from ImageNet",
     ),
     "tiny-imagenet": Entry(
         description="110,000 colour photographs in 200 classes, 3x64x64",
@@ -170,8 +203,18 @@ CATALOGUE = {
         deviation=(0.2770, 0.2691, 0.2821),
         folders=("tiny-imagenet", "tiny_imagenet", "TinyImageNet", "tiny-imagenet-200"),
         synsets=True,
+        counts=(100_000, 10_000),
+        hub=repositories.TINY_IMAGENET,
+        origin="Stanford's course CS231n, from ImageNet",
     ),
 }
+
+
+def entry_of(name: str) -> Entry:
+    """The data set of this name."""
+    if name not in CATALOGUE:
+        raise unknown("data set", name, CATALOGUE)
+    return CATALOGUE[name]
 
 
 def names() -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bellwether.core.dataset import Dataset
-from bellwether.core.errors import InputError, unknown
+from bellwether.core.errors import InputError
 from bellwether.data import (
     batches,
     cursive,
@@ -20,7 +20,7 @@ from bellwether.data import (
 )
 from bellwether.data.arrays import from_npy, from_npz
 from bellwether.data.cache import cached
-from bellwether.data.catalogue import CATALOGUE, Entry
+from bellwether.data.catalogue import CATALOGUE, Entry, entry_of
 from bellwether.data.image_folder import from_image_folder
 from bellwether.data.part import Part, first_classes, normalised
 
@@ -49,14 +49,12 @@ def load(
 
     classes: keep only the samples of the first so many classes (FSL: 45 of EMNIST Balanced's 47).
     """
-    entry = CATALOGUE.get(name)
-    if entry is None:
-        path = Path(os.path.expanduser(name))
-        if not path.exists():
-            raise unknown("data set", name, CATALOGUE)
+    path = Path(os.path.expanduser(name))
+    if name not in CATALOGUE and path.exists():
         if classes is not None:
             raise InputError(f"classes are for data sets known by name; leave them out for {path}")
         return _opened(path)
+    entry = entry_of(name)
     train, test, source, names = _parts(name, entry, root)
     if classes is not None:
         if isinstance(classes, bool) or not 1 <= classes <= len(names):
@@ -113,17 +111,44 @@ _FORMATS: tuple[tuple[Callable[[Path, Entry], Any], Callable[[Any, Entry], Part]
 """How to see what a folder holds, and how to read it."""
 
 
-def _found(name: str, entry: Entry, root: str | os.PathLike[str] | None) -> Found:
-    looked = places.places(entry, root)
+class Held(NamedTuple):
+    """The files of a data set in a folder, and how to read its training and its test part."""
+
+    folder: Path
+    parts: tuple[Any, Any]
+    read: Callable[[Any, Entry], Part]
+
+
+def find(name: str, root: str | os.PathLike[str] | None = None) -> str | None:
+    """Where `load` would find the data set, without reading it; None where nothing is found."""
+    entry = entry_of(name)
+    if name == "digits":
+        return digits.SOURCE
+    if name == "cursive":
+        return str(fonts.find(root))
+    entry = CATALOGUE[entry.made_of] if entry.made_of else entry
+    held = _held(entry, places.places(entry, root))
+    return str(held.folder) if held else None
+
+
+def _held(entry: Entry, looked: tuple[Path, ...]) -> Held | None:
     for place in looked:
         for folder in places.candidates(entry, place):
-            for find, read in _FORMATS:
-                if (held := find(folder, entry)) is not None:
-                    train, test = (read(part, entry) for part in held)
-                    if len(train.labels) == entry.transposed_release:
-                        train, test = _transposed(train), _transposed(test)
-                    return Found(train, test, str(folder), _class_names(folder, entry))
-    raise places.not_found(name, entry, looked)
+            for parts_in, read in _FORMATS:
+                if (parts := parts_in(folder, entry)) is not None:
+                    return Held(folder, parts, read)
+    return None
+
+
+def _found(name: str, entry: Entry, root: str | os.PathLike[str] | None) -> Found:
+    looked = places.places(entry, root)
+    held = _held(entry, looked)
+    if held is None:
+        raise places.not_found(name, entry, looked)
+    train, test = (held.read(part, entry) for part in held.parts)
+    if len(train.labels) == entry.transposed_release:
+        train, test = _transposed(train), _transposed(test)
+    return Found(train, test, str(held.folder), _class_names(held.folder, entry))
 
 
 def _class_names(folder: Path, entry: Entry) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ def not_found(name: str, entry: Entry, looked: tuple[Path, ...]) -> InputError:
         + [f"{start}_X.bin" for start in entry.planes]
         + ["train" if entry.synsets else "train-00000-of-00001.parquet"]
     )[0]
+    download = f"run: bellwether data get {name}, or " if entry.hub else ""
     return InputError(
-        f"{name} was not found in {where or 'any folder'}; set {VARIABLE} to a folder that holds "
-        f"{entry.folders[0]}/{first} and the files that belong to it"
+        f"{name} was not found in {where or 'any folder'}; {download}set {VARIABLE} to a folder "
+        f"that holds {entry.folders[0]}/{first} and the files that belong to it"
     )
