@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from torch import nn
 
 from bellwether.core.errors import InputError, unknown
-from bellwether.models.networks import digits_cnn, lenet5, logistic_regression, mlp
+from bellwether.models.cnn import digits_cnn, fsl_cifar_cnn, fsl_emnist_cnn, mcmahan_cnn
+from bellwether.models.lenet import lenet5, lenet_fedbcgd
+from bellwether.models.mobilenet import mobilenet_v2
+from bellwether.models.perceptron import logistic_regression, mlp
+from bellwether.models.resnet import resnet18
+from bellwether.models.vgg import vgg11, vgg19
+from bellwether.models.vit import vit_base
 
 Shape = tuple[int, ...]
 
@@ -37,25 +43,63 @@ def _mlp(shape: Shape, classes: int) -> nn.Module:
     return mlp(inputs=math.prod(shape), classes=classes)
 
 
-def _digits_cnn(_shape: Shape, classes: int) -> nn.Module:
-    return digits_cnn(classes)
+def _fixed(factory: Callable[[int], nn.Module]) -> Callable[[Shape, int], nn.Module]:
+    """A network of one input shape, of which only the classes vary."""
+    return lambda _shape, classes: factory(classes)
 
 
 def _lenet5(shape: Shape, classes: int) -> nn.Module:
     return lenet5(channels=shape[0], size=shape[1], classes=classes)
 
 
+def _mcmahan_cnn(shape: Shape, classes: int) -> nn.Module:
+    return mcmahan_cnn(size=shape[1], classes=classes)
+
+
+def _mobilenet_v2(shape: Shape, classes: int) -> nn.Module:
+    return mobilenet_v2(classes, channels=shape[0])
+
+
+def _resnet18(shape: Shape, classes: int) -> nn.Module:
+    return resnet18(classes, channels=shape[0])
+
+
+CIFAR = ((3, 32, 32),)
+IMAGES = ((None, None, None),)
+
+
 CATALOGUE = {
     "logistic-regression": Entry("one linear layer, any input", _logistic_regression),
     "mlp": Entry("two hidden layers of 200 with ReLU, any input", _mlp),
-    "digits-cnn": Entry("two small convolutions for the digits, 1x8x8", _digits_cnn, ((1, 8, 8),)),
+    "digits-cnn": Entry(
+        "two small convolutions for the digits, 1x8x8", _fixed(digits_cnn), ((1, 8, 8),)
+    ),
     "lenet5": Entry(
         "LeNet-5 fitted to the data, any channels, 28x28 or 32x32",
         _lenet5,
         ((None, 28, 28), (None, 32, 32)),
     ),
     "lenet5-28": Entry("LeNet-5 for MNIST and its relatives, 1x28x28", _lenet5, ((1, 28, 28),)),
-    "lenet5-32": Entry("LeNet-5 for CIFAR, 3x32x32", _lenet5, ((3, 32, 32),)),
+    "lenet5-32": Entry("LeNet-5 for CIFAR, 3x32x32", _lenet5, CIFAR),
+    "lenet-fedbcgd": Entry("FedBCGD's wide LeNet, 3x32x32", _fixed(lenet_fedbcgd), CIFAR),
+    "fsl-emnist-cnn": Entry(
+        "FSL's network with dropout for EMNIST, 1x28x28", _fixed(fsl_emnist_cnn), ((1, 28, 28),)
+    ),
+    "fsl-cifar-cnn": Entry(
+        "FSL's network with dropout for CIFAR, 3x32x32", _fixed(fsl_cifar_cnn), CIFAR
+    ),
+    "mcmahan-cnn": Entry(
+        "McMahan's network for CIFAR, 3x24x24 or 3x32x32",
+        _mcmahan_cnn,
+        ((3, 24, 24), *CIFAR),
+    ),
+    "mobilenet-v2": Entry(
+        "MobileNetV2 for small images, any channels and size", _mobilenet_v2, IMAGES
+    ),
+    "vgg-11": Entry("VGG-11 as in FedBCGD's paper, 3x32x32", _fixed(vgg11), CIFAR),
+    "vgg-19": Entry("VGG-19 as in FedBCGD's paper, 3x32x32", _fixed(vgg19), CIFAR),
+    "resnet-18": Entry("ResNet-18 for small images, any channels and size", _resnet18, IMAGES),
+    "vit-base": Entry("ViT-Base/16, 3x224x224", _fixed(vit_base), ((3, 224, 224),)),
 }
 
 _PREFERRED = ("digits-cnn", "lenet5", "mlp")
