@@ -2,6 +2,7 @@
 
 from bellwether.models.catalogue import create, default_for, names
 from bellwether.models.cnn import digits_cnn, fsl_cifar_cnn, fsl_emnist_cnn, mcmahan_cnn
+from bellwether.models.divisions import blocks
 from bellwether.models.lenet import lenet5, lenet5_28, lenet5_32, lenet_fedbcgd
 from bellwether.models.mobilenet import mobilenet_v2
 from bellwether.models.perceptron import logistic_regression, mlp
@@ -10,6 +11,7 @@ from bellwether.models.vgg import vgg11, vgg19
 from bellwether.models.vit import vit_base
 
 __all__ = [
+    "blocks",
     "create",
     "default_for",
     "digits_cnn",
