@@ -338,7 +338,7 @@ def test_replies_that_nobody_reads_still_count() -> None:
 
 
 def test_every_factory_works_without_arguments() -> None:
-    for name in models.__all__:
-        factory = getattr(models, name)
-        if name not in ("create", "default_for", "names"):
-            assert isinstance(factory(), nn.Module), name
+    others = {"blocks", "create", "default_for", "names"}
+    with torch.device("meta"):  # the largest would take seconds
+        for name in set(models.__all__) - others:
+            assert isinstance(getattr(models, name)(), nn.Module), name
