@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +19,10 @@ from bellwether.core.sgd import SGD
 from bellwether.core.tasks import Exchange, Outcome, vectors
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Workspace
+
+Statistics = Literal["average", "server", "local"]
+"""What becomes of the batch-norm statistics that clients end with: their mean is the model's, they
+are dropped, or each client keeps its own. The server's descents change the model's in any case."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Setting:
     stop_on_divergence: bool = True
     compress_up: Compressor | None = None
     compress_down: Compressor | None = None
+    statistics: Statistics = "average"
 
     @property
     def by_samples(self) -> bool:
@@ -56,7 +61,7 @@ class Progress:
     buffers: Vector
     memories: dict[int, Any] = field(default_factory=dict)
     residuals: Mapping[int, compression.Kept] = field(default_factory=dict)
-    """What compression left out of each client's replies."""
+    """What stays with each client: what compression left out of its replies, its statistics."""
     held: compression.Kept = field(default_factory=dict)
     """What every client holds of the server's messages, where these travel as differences."""
 
@@ -147,9 +152,12 @@ class _Cohorts:
             residuals={c: self.residuals[c] for c in cohort if c in self.residuals},
             held=held,
             statistics=_statistics(setting, len(cohort)),
+            keeps_statistics=setting.statistics == "local" and bool(self._server.buffers.numel()),
         )
         self.asked.extend(cohort)
-        self.bytes_down += len(cohort) * (wire.size(sent) + wire.tensor_size(exchange.buffers))
+        self.bytes_down += len(cohort) * wire.size(sent)
+        at_home = len(exchange.residuals) if exchange.keeps_statistics else 0
+        self.bytes_down += (len(cohort) - at_home) * wire.tensor_size(exchange.buffers)
         replies = self._accept(exchange, setting.engine.run(exchange))
         self._open.append(replies)
         return Replies(cohort, replies)
@@ -209,10 +217,13 @@ class _Cohorts:
 
 
 def _statistics(setting: Setting, cohort: int) -> dict[int, Tensor]:
-    """Which of the buffers each member sends whose method has it send a part of the model."""
+    """Which of the buffers each member sends: none, or those of the part of the model it sends."""
     homes = setting.space.homes
     if not len(homes):
         return {}
+    if setting.statistics != "average":
+        none = torch.zeros(0, dtype=torch.int64, device=setting.space.device)
+        return dict.fromkeys(range(cohort), none)
     parts = {p: part for p in range(cohort) if (part := setting.algorithm.part(p)) is not None}
     chosen = {}
     for position, part in parts.items():

@@ -18,6 +18,9 @@ from bellwether.core.participants import Client
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Loss, Workspace
 
+STATISTICS = "statistics"
+"""The name of a client's own batch-norm statistics among what stays with it."""
+
 
 @dataclass(frozen=True)
 class Workplace:
@@ -57,7 +60,8 @@ class Exchange:
     compress_up: Compressor | None = None
     compress_down: Compressor | None = None
     residuals: Mapping[int, compression.Kept] = field(default_factory=dict)
-    """What compression left out of the replies of this cohort's clients before."""
+    """What stays with this cohort's clients: what compression left out of their replies before,
+    and their own batch-norm statistics."""
     held: compression.Kept = field(default_factory=dict)
     """What every client holds of earlier messages, where `sent` is the difference to it.
 
@@ -65,6 +69,8 @@ class Exchange:
     """
     statistics: Mapping[int, Tensor] = field(default_factory=dict)
     """Which of `buffers` the members at some positions send; all, where a position is missing."""
+    keeps_statistics: bool = False
+    """Whether clients keep batch-norm statistics of their own."""
     versions: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +90,7 @@ class Outcome:
     memory: Any
     samples: int
     residuals: compression.Kept
-    """What compression left out, to be kept if the upload is accepted."""
+    """What stays with the client if the upload is accepted."""
 
 
 def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position: int) -> Outcome:
@@ -101,9 +107,10 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
     if memory is None and exchange.memory is not None:
         zero = torch.zeros_like(space.parameters)
         memory = exchange.memory(*(zero.clone() for _ in dataclasses.fields(exchange.memory)))
+    kept = exchange.residuals.get(identity, {})
     client = Client(
         space,
-        exchange.buffers,
+        kept.get(STATISTICS, exchange.buffers),
         exchange.chunk,
         workplace.seed,
         exchange.round,
@@ -133,13 +140,15 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
         upload, residuals = compression.pack(
             exchange.compress_up,
             upload,
-            exchange.residuals.get(identity, {}),
+            kept,
             space.size,
             workplace.seed,
             exchange.round,
             exchange.exchange,
             identity,
         )
+    if exchange.keeps_statistics:
+        residuals = {**residuals, STATISTICS: client.buffers}
     buffers = client.buffers
     if position in exchange.statistics:
         buffers = buffers[exchange.statistics[position]]

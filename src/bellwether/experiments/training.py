@@ -2,10 +2,10 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import nn
@@ -13,13 +13,14 @@ from torch import nn
 from bellwether.core import rounds as core
 from bellwether.core import streams
 from bellwether.core.algorithm import Algorithm, check_cohort, check_settings
+from bellwether.core.compression import Kept
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.evaluation import check_fit, check_labels, evaluate
 from bellwether.core.interfaces import Compressor, Engine, Participation
 from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
-from bellwether.core.tasks import Workplace
+from bellwether.core.tasks import STATISTICS, Workplace
 from bellwether.core.vector import FlatModule, Vector
 from bellwether.core.workspace import Loss, default_loss
 from bellwether.engines.local import Local
@@ -42,11 +43,20 @@ class Result:
     history: list[RoundRecord]
     buffers: Vector = field(repr=False)
     _template: nn.Module = field(repr=False)
+    _kept: Mapping[int, Kept] = field(default_factory=dict, repr=False)
 
-    def module(self) -> nn.Module:
-        """The trained network."""
+    def module(self, client: int | None = None) -> nn.Module:
+        """The trained network; with a client's own batch-norm statistics if they stayed local."""
+        buffers: Vector | None = self.buffers
+        if client is not None:
+            buffers = (self._kept.get(client) or {}).get(STATISTICS)
+        if buffers is None:
+            raise InputError(
+                f"client {client} has no batch-norm statistics of its own: it never took part, or"
+                " the training was without statistics='local'"
+            )
         flat = FlatModule(self._template, self.model.device)
-        flat.load(self.model, self.buffers)
+        flat.load(self.model, buffers)
         return copy.deepcopy(flat.module).eval()
 
 
@@ -70,6 +80,7 @@ def train(
     loss: Loss | None = None,
     compress_up: Compressor | None = None,
     compress_down: Compressor | None = None,
+    statistics: core.Statistics = "average",
     eval_every: int = 1,
     on_round: Callable[[RoundRecord], None] | None = None,
     run_dir: Path | str | None = None,
@@ -84,6 +95,7 @@ def train(
     participation: who comes; by default 10 clients a round, uniformly, or all if there are fewer.
     loss: (outputs, targets) -> mean loss; cross-entropy for labels, else squared error.
     compress_up, compress_down: how vectors travel, such as compression.Quantise(); None: as is.
+    statistics: of batch-norm; the clients' mean, or only the "server"'s, or "local" to each.
     eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.
     on_round: called with each `RoundRecord`.
     run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
@@ -120,7 +132,9 @@ def train(
             stop_on_divergence,
             compress_up,
             compress_down,
+            statistics,
         )
+        _check_statistics(setting, tested=bool(eval_every) and federation.test is not None)
         run = _Run(setting, template, core.begin(setting))
         if run_dir is not None:
             identity = _identity(setting, algorithm)
@@ -191,7 +205,8 @@ class _Run:
 
     def result(self) -> Result:
         model, buffers = self.progress.state.model, self.progress.buffers
-        return Result(model, self._history, buffers, self._template)
+        kept = self.progress.residuals if self._setting.statistics == "local" else {}
+        return Result(model, self._history, buffers, self._template, kept)
 
     def finish(self) -> Result:
         if self._directory:
@@ -257,6 +272,21 @@ def _check_compressors(**compressors: Any) -> None:
         )
 
 
+def _check_statistics(setting: core.Setting, tested: bool) -> None:
+    kind = setting.statistics
+    if kind not in get_args(core.Statistics):
+        wanted = " or ".join(map(repr, get_args(core.Statistics)))
+        raise InputError(f"statistics={kind!r}: must be {wanted}")
+    server_learns = setting.algorithm.needs_server_data or not setting.space.buffers.numel()
+    if not server_learns and (kind == "server" or (kind == "local" and tested)):
+        way_out = "" if kind == "server" else ", or eval_every=0 and result.module(client=...)"
+        raise InputError(
+            f"statistics={kind!r}: the server of {type(setting.algorithm).__name__} does not train,"
+            " so the model has no batch-norm statistics to be tested with; use a method whose"
+            f" server does, statistics='average'{way_out}"
+        )
+
+
 def _identity(setting: core.Setting, algorithm: Algorithm[Any]) -> dict[str, Any]:
     """What must be the same for a run to go on in the same bits."""
     up, down = setting.compress_up, setting.compress_down
@@ -269,4 +299,5 @@ def _identity(setting: core.Setting, algorithm: Algorithm[Any]) -> dict[str, Any
         "seed": setting.seed,
         "compress_up": up and repr(up),
         "compress_down": down and repr(down),
+        "statistics": setting.statistics,
     }
