@@ -24,7 +24,7 @@ def evaluate(space: Workspace, data: Samples, x: Vector, buffers: Vector) -> dic
             loss += space.loss(outputs, piece.targets).double() * piece.size
             if data.labelled:
                 right += (predictions(outputs, piece.targets) == piece.targets).sum()
-    metrics = {"loss": loss.item() / data.size}
+    metrics = {"loss": loss.item() / data.size + space.penalty()}
     if data.labelled:
         metrics["accuracy"] = right.item() / data.targets.numel()
     return metrics

@@ -16,7 +16,7 @@ from bellwether.core.evaluation import check_labels
 from bellwether.core.interfaces import Compressor, Federation
 from bellwether.core.participants import Client
 from bellwether.core.vector import Vector
-from bellwether.core.workspace import Loss, Workspace
+from bellwether.core.workspace import Loss, Regularised, Workspace
 
 STATISTICS = "statistics"
 """The name of a client's own batch-norm statistics among what stays with it."""
@@ -27,7 +27,7 @@ class Workplace:
     """What stays the same for all tasks of a training run."""
 
     module: nn.Module
-    loss: Loss
+    loss: Loss | Regularised
     federation: Federation
     seed: int
     device: torch.device

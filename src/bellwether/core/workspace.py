@@ -1,16 +1,39 @@
 """Where one task computes: a private module as vectors, and the loss."""
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from bellwether.core.dataset import Samples
-from bellwether.core.vector import FlatModule, Vector
+from bellwether.core.errors import InputError
+from bellwether.core.vector import FlatModule, Vector, dot
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """(outputs, targets) -> their mean loss, a scalar."""
+
+
+@dataclass(frozen=True)
+class Regularised:
+    """f(x) + l2/2 |x|^2 over all parameters x, f the mean loss.
+
+    The term is part of the objective: of steps, of the gradients that participants report, and of
+    the loss that is evaluated. `SGD(weight_decay=...)` takes the same steps, but to a method it is
+    no part of f. A loss of (outputs, targets) cannot see x, so the workspace adds the term.
+    """
+
+    loss: Loss
+    l2: float
+
+    def __post_init__(self) -> None:
+        if not callable(self.loss):
+            raise InputError(f"Regularised(loss={self.loss!r}): must be a loss such as logistic")
+        if not (math.isfinite(self.l2) and self.l2 >= 0):
+            raise InputError(f"Regularised(l2={self.l2!r}): must be a finite number, 0 or more")
+
 
 CHUNK = 4096
 """The most samples that go through the model at once when no batch size is given."""
@@ -29,9 +52,17 @@ def default_loss(data: Samples) -> Loss:
 class Workspace(FlatModule):
     """A flat module with its loss: f(x; batch) and its gradient."""
 
-    def __init__(self, module: nn.Module, loss: Loss, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, module: nn.Module, loss: Loss | Regularised, device: torch.device | str = "cpu"
+    ) -> None:
         super().__init__(module, device)
-        self.loss = loss
+        self.l2 = loss.l2 if isinstance(loss, Regularised) else 0.0
+        self.loss = loss.loss if isinstance(loss, Regularised) else loss
+
+    def penalty(self) -> float:
+        """l2/2 |x|^2 of the model that is loaded; without l2 it is 0 whatever x is."""
+        x = self.parameters
+        return self.l2 / 2 * dot(x, x).item() if self.l2 else 0.0
 
     def admit(self, data: Samples) -> Samples:
         """The samples on this device, floating values in the model's precision.
@@ -53,6 +84,8 @@ class Workspace(FlatModule):
             if piece.size != batch.size:
                 loss = loss * (piece.size / batch.size)
             loss.backward()
+        if self.l2:
+            self.gradient.add_(self.parameters, alpha=self.l2)
 
     def mean_gradient(self, data: Samples, chunk: int | None) -> Vector:
         """The gradient of the mean loss over all data, in chunks; memory is one chunk's."""

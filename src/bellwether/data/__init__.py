@@ -5,6 +5,7 @@ from bellwether.data.catalogue import names
 from bellwether.data.download import get
 from bellwether.data.image_folder import from_image_folder
 from bellwether.data.loader import find, load
+from bellwether.data.relabel import one_against_rest
 from bellwether.data.torch_dataset import from_torch
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "get",
     "load",
     "names",
+    "one_against_rest",
 ]

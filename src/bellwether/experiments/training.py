@@ -22,7 +22,7 @@ from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
 from bellwether.core.tasks import STATISTICS, Workplace
 from bellwether.core.vector import FlatModule, Vector
-from bellwether.core.workspace import Loss, default_loss
+from bellwether.core.workspace import Loss, Regularised, default_loss
 from bellwether.engines.local import Local
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
@@ -77,7 +77,7 @@ def train(
     participation: Participation | None = None,
     seed: int = 0,
     engine: Engine | None = None,
-    loss: Loss | None = None,
+    loss: Loss | Regularised | None = None,
     compress_up: Compressor | None = None,
     compress_down: Compressor | None = None,
     statistics: core.Statistics = "average",
@@ -93,7 +93,8 @@ def train(
 
     model: a module (left as it is), or a function that makes one (its weights follow the seed).
     participation: who comes; by default 10 clients a round, uniformly, or all if there are fewer.
-    loss: (outputs, targets) -> mean loss; cross-entropy for labels, else squared error.
+    loss: (outputs, targets) -> mean loss, by default cross-entropy for labels, else squared error;
+        with an L2 term it is models.losses.Regularised(loss, l2).
     compress_up, compress_down: how vectors travel, such as compression.Quantise(); None: as is.
     statistics: of batch-norm; the clients' mean, or only the "server"'s, or "local" to each.
     eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.

@@ -1,5 +1,6 @@
-"""The networks of the experiments, as factories and by their names."""
+"""The networks of the experiments, as factories and by their names, and their losses."""
 
+from bellwether.models import losses
 from bellwether.models.catalogue import create, default_for, names
 from bellwether.models.cnn import digits_cnn, fsl_cifar_cnn, fsl_emnist_cnn, mcmahan_cnn
 from bellwether.models.divisions import blocks
@@ -22,6 +23,7 @@ __all__ = [
     "lenet5_32",
     "lenet_fedbcgd",
     "logistic_regression",
+    "losses",
     "mcmahan_cnn",
     "mlp",
     "mobilenet_v2",
