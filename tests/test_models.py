@@ -1,7 +1,9 @@
 """Networks: exact sizes, shapes in and out, mistakes, and what the digits network can learn."""
 
 import pickle
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -70,6 +72,27 @@ def test_vit_base_without_its_memory(classes: int, count: int) -> None:
         model = models.vit_base(classes)
         assert parameters(model) == count
         assert model(torch.empty(2, 3, 224, 224)).shape == (2, classes)
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "networks.md").read_text()
+ROWS = re.findall(r"^\| `([\w-]+)` \| ([\dx]+) \| (\d+) \| ([\d,]+) \|", PAGE, re.MULTILINE)
+
+
+def test_the_page_lists_every_network() -> None:
+    fitted = "lenet5"  # listed with its two sizes
+    assert sorted(name for name, *_ in ROWS) == sorted(models.names().keys() - {fitted})
+
+
+@pytest.mark.parametrize(("name", "shape", "classes", "count"), ROWS)
+def test_the_page_counts_right(name: str, shape: str, classes: str, count: str) -> None:
+    with torch.device("meta"):
+        model = models.create(name, tuple(map(int, shape.split("x"))), int(classes))
+    assert f"{parameters(model):,}" == count
+
+
+@pytest.mark.parametrize("program", re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.DOTALL))
+def test_the_programs_of_the_page_run(program: str) -> None:
+    exec(program, {})
 
 
 def test_a_small_vision_transformer_sees_where_patches_are() -> None:
