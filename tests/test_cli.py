@@ -152,7 +152,7 @@ MISTAKES = {
     "no rounds": (["run", "-a", "fedavg", "--rounds", "0"], "greater than or equal to 1; see"),
     "a way to share that there is not": (
         ["run", "-a", "fedavg", "--partition", "fair"],
-        "'fair' is not one of 'dirichlet', 'iid', 'labels'; see",
+        "unknown partition 'fair'; known: by-class, dirichlet, iid, labels",
     ),
     "a cohort too small for the blocks": (
         ["run", "-a", "fedavg", "-a", "fedbcgd", "--cohort", "3", "--out", "a/b", "--rounds", "1"],
