@@ -128,7 +128,8 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     run("FedCLGC", folder, rounds=7)
     newest = max((folder / "checkpoint").glob("*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-7])
-    assert same(run("FedCLGC", folder, resume=True), run("FedCLGC"))
+    with pytest.warns(UserWarning, match=r"round-00000007.* cannot be read .* of round 6"):
+        assert same(run("FedCLGC", folder, resume=True), run("FedCLGC"))
     for file in (folder / "checkpoint").glob("*.safetensors"):
         file.write_bytes(b"")
     with pytest.raises(InputError, match="damaged"):

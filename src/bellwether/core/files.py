@@ -23,6 +23,7 @@ def write_atomically(path: Path, content: bytes | str) -> Path:
         except BaseException:
             os.unlink(temporary)
             raise
+        _sync(path.parent)
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror or error}; choose another folder"
@@ -35,6 +36,15 @@ def check_writable(folder: Path) -> None:
     probe = folder / ".writable"
     write_atomically(probe, "")
     probe.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Let the folder's list of files, too, survive that the power goes."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +16,8 @@ from bellwether.core.interfaces import Compressor, Engine, Federation, Participa
 from bellwether.core.participants import Client, Server
 from bellwether.core.records import RoundRecord
 from bellwether.core.sgd import SGD
+from bellwether.core.snapshot import Snapshot
+from bellwether.core.store import Store
 from bellwether.core.tasks import Exchange, Outcome, vectors
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Workspace
@@ -40,6 +42,8 @@ class Setting:
     compress_up: Compressor | None = None
     compress_down: Compressor | None = None
     statistics: Statistics = "average"
+    store: Store = field(default_factory=Store)
+    """Where what clients keep lies."""
 
     @property
     def by_samples(self) -> bool:
@@ -59,8 +63,8 @@ class Progress:
     round: int
     state: State
     buffers: Vector
-    memories: dict[int, Any] = field(default_factory=dict)
-    residuals: Mapping[int, compression.Kept] = field(default_factory=dict)
+    memories: Snapshot[Any]
+    residuals: Snapshot[compression.Kept]
     """What stays with each client: what compression left out of its replies, its statistics."""
     held: compression.Kept = field(default_factory=dict)
     """What every client holds of the server's messages, where these travel as differences."""
@@ -71,7 +75,8 @@ def begin(setting: Setting) -> Progress:
     buffers = setting.space.read_buffers()
     server = setting.server(0, buffers)
     state = setting.algorithm.start(setting.space.parameters.clone(), server)
-    return Progress(0, state, server.buffers)
+    store = setting.store
+    return Progress(0, state, server.buffers, Snapshot(store), Snapshot(store))
 
 
 def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
@@ -96,9 +101,8 @@ def play(setting: Setting, before: Progress) -> tuple[Progress, RoundRecord]:
         seconds=time.perf_counter() - started,
         model=state.model,
     )
-    after = Progress(
-        number, state, server.buffers, clients.memories, clients.residuals, clients.held
-    )
+    memories, residuals = clients.memories.commit(), clients.residuals.commit()
+    after = Progress(number, state, server.buffers, memories, residuals, clients.held)
     return after, record
 
 
@@ -110,8 +114,8 @@ class _Cohorts:
         self.asked: list[int] = []
         self.bytes_down = 0
         self.bytes_up = 0
-        self.memories = dict(before.memories)
-        self.residuals = dict(before.residuals)
+        self.memories = before.memories.draft()
+        self.residuals = before.residuals.draft()
         self.held = before.held
         self._setting = setting
         self._round = before.round + 1
@@ -146,10 +150,10 @@ class _Cohorts:
             chunk=_batch_size(side(setting.algorithm, "client")),
             shares_server_data=setting.algorithm.shares_server_data,
             memory=setting.algorithm.memory,
-            memories={c: self.memories[c] for c in cohort if c in self.memories},
+            memories=self.memories.of(cohort),
             compress_up=setting.compress_up,
             compress_down=setting.compress_down,
-            residuals={c: self.residuals[c] for c in cohort if c in self.residuals},
+            residuals=self.residuals.of(cohort),
             held=held,
             statistics=_statistics(setting, len(cohort)),
             keeps_statistics=setting.statistics == "local" and bool(self._server.buffers.numel()),
@@ -194,7 +198,7 @@ class _Cohorts:
             if outcome.memory is not None:
                 self.memories[outcome.client] = outcome.memory
             if outcome.residuals:
-                kept = self.residuals.get(outcome.client, {})
+                kept = self.residuals.get(outcome.client) or {}
                 self.residuals[outcome.client] = {**kept, **outcome.residuals}
             if len(sent):  # else this would cost small models a percent
                 which = exchange.statistics.get(outcome.position, slice(None))

@@ -20,6 +20,7 @@ from bellwether.core.evaluation import check_fit, check_labels, evaluate
 from bellwether.core.interfaces import Compressor, Engine, Participation
 from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
+from bellwether.core.store import BUDGET, Store
 from bellwether.core.tasks import STATISTICS, Workplace
 from bellwether.core.vector import FlatModule, Vector
 from bellwether.core.workspace import Loss, Regularised, default_loss
@@ -86,6 +87,7 @@ def train(
     run_dir: Path | str | None = None,
     resume: bool = False,
     checkpoint_every: int = 10,
+    memory_budget: int = BUDGET,
     device: str | torch.device = "auto",
     stop_on_divergence: bool = True,
 ) -> Result:
@@ -100,10 +102,13 @@ def train(
     eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.
     on_round: called with each `RoundRecord`.
     run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
+    memory_budget: bytes of RAM for what clients keep between rounds; what is beyond lies in a
+        file in run_dir, or in the folder for temporary files.
     """
     rounds, seed = whole(rounds, "rounds"), whole(seed, "seed")
     eval_every = whole(eval_every, "eval_every")
     checkpoint_every = whole(checkpoint_every, "checkpoint_every", 1)
+    memory_budget = whole(memory_budget, "memory_budget")
     _check_part("federation", federation, "client", "federate(dataset, clients=10)")
     _check_part("participation", participation, "cohort", "participation.Uniform(10)")
     _check_part("engine", engine, "run", "engines.Local()")
@@ -134,6 +139,7 @@ def train(
             compress_up,
             compress_down,
             statistics,
+            Store(memory_budget, None if run_dir is None else Path(run_dir)),
         )
         _check_statistics(setting, tested=bool(eval_every) and federation.test is not None)
         run = _Run(setting, template, core.begin(setting))

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +125,7 @@ def _attributes(value: Any) -> set[str]:
 def _parts(value: Any) -> dict[str, Any] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
     if isinstance(value, tuple | list):
         return {str(i): v for i, v in enumerate(value)}
