@@ -22,6 +22,10 @@ class ClientFailed(BellwetherError):
     """A client's work raised; the cause is chained."""
 
 
+class WorkerLost(ClientFailed):
+    """A client's work ended the process that did it, or took more memory than there is."""
+
+
 class Diverged(BellwetherError):
     """A number that is not finite appeared in an update or a model."""
 

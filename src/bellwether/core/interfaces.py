@@ -32,6 +32,9 @@ class Federation(Protocol):
     def client(self, client: int) -> Samples:
         """What this client holds."""
 
+    def sizes(self, clients: Sequence[int]) -> Sequence[int] | None:
+        """How many samples each of them holds; None where that is not known without loading."""
+
     def server(self, round: int) -> Samples:
         """What the server holds in this round (from 1); 0 is before the first, for pre-training."""
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from bellwether.core import compression
+from bellwether.core.algorithm import Algorithm
 from bellwether.core.errors import BellwetherError, ClientFailed, InputError
 from bellwether.core.evaluation import check_labels
 from bellwether.core.interfaces import Compressor, Federation
@@ -33,6 +34,9 @@ class Workplace:
     device: torch.device
     classes: int | None = None
     """Clients' labels are still to be checked, and must lie below; None: they are known to fit."""
+    algorithm: Algorithm[Any] | None = None
+    """The method as the run uses it: an engine with processes names its functions, and need not
+    send them."""
 
     def workspace(self) -> Workspace:
         """A private place to compute, for one worker."""
@@ -91,6 +95,13 @@ class Outcome:
     samples: int
     residuals: compression.Kept
     """What stays with the client if the upload is accepted."""
+
+
+def perform_group(
+    space: Workspace, workplace: Workplace, exchange: Exchange, positions: Sequence[int]
+) -> list[Outcome]:
+    """The tasks of some members of a cohort, in this order."""
+    return [perform(space, workplace, exchange, position) for position in positions]
 
 
 def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position: int) -> Outcome:

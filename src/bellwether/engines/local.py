@@ -1,20 +1,122 @@
-"""Clients run in this process, one after the other, while their replies are read."""
+"""Clients run on this machine: in this process one after the other, or in worker processes."""
 
+import os
+import time
+import warnings
 from collections.abc import Iterator
+from numbers import Integral
+from typing import Literal
 
+from bellwether.core.errors import InputError
 from bellwether.core.tasks import Exchange, Outcome, Workplace, perform
+from bellwether.engines.parcels import Unfit
+from bellwether.engines.pool import Pool
+from bellwether.engines.processes import start_method
+
+MOST = 8
+"""Workers a core; more only take memory."""
+WORTHWHILE = 0.02
+"""Seconds of clients' work in a round from which on "auto" starts workers, in some 10 ms each."""
 
 
 class Local:
-    """The default engine."""
+    """The default engine.
+
+    workers: 1 runs clients in this process while their replies are read; more, in so many
+    processes of one thread each. "auto" starts as 1 and takes a process a core once a round's
+    clients are seen to be worth it, but only this process on a GPU. All give the same bits.
+    """
+
+    def __init__(self, workers: int | Literal["auto"] = 1) -> None:
+        self.workers = check_workers(workers)
+        self._pool: Pool | None = None
+        self._seconds = 0.0
+        """What a client took, where "auto" has still to decide."""
+
+    def __repr__(self) -> str:
+        return f"Local(workers={self.workers!r})"
 
     def start(self, workplace: Workplace) -> None:
         self._workplace = workplace
         self._space = workplace.workspace()
+        self._alone = self.workers == 1
+        self._seconds = 0.0
 
     def run(self, exchange: Exchange) -> Iterator[Outcome]:
-        for position in range(len(exchange.cohort)):
-            yield perform(self._space, self._workplace, exchange, position)
+        pool = self._pool or self._new_pool(len(exchange.cohort))
+        if pool is None:
+            return self._here(exchange)
+        try:
+            task = pool.submit(exchange)
+        except Unfit as reason:
+            self._fall_back(reason)
+            return self._here(exchange)
+        return self._there(exchange, pool.outcomes(task))
 
     def stop(self) -> None:
+        if self._pool:
+            self._pool.stop()
+        self._pool = None
         del self._workplace, self._space
+
+    def _new_pool(self, cohort: int) -> Pool | None:
+        workers = cores() if self.workers == "auto" else self.workers
+        if self._alone or workers == 1:
+            return None
+        if self.workers == "auto":
+            on_cpu = self._workplace.device.type == "cpu"
+            if not on_cpu or cohort * self._seconds < WORTHWHILE:
+                return None
+        try:
+            self._pool = Pool(self._workplace, workers, start_method())
+        except (Unfit, OSError) as reason:
+            self._fall_back(reason)
+        return self._pool
+
+    def _here(self, exchange: Exchange, begin: int = 0) -> Iterator[Outcome]:
+        for position in range(begin, len(exchange.cohort)):
+            started = time.perf_counter()
+            outcome = perform(self._space, self._workplace, exchange, position)
+            self._seconds = time.perf_counter() - started
+            yield outcome
+
+    def _there(self, exchange: Exchange, outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+        done = 0
+        try:
+            for outcome in outcomes:
+                yield outcome
+                done += 1
+        except Unfit as reason:
+            self._fall_back(reason)
+            yield from self._here(exchange, done)
+
+    def _fall_back(self, reason: Exception) -> None:
+        """Go on in this process, and say why, once."""
+        if self._pool:
+            self._pool.stop()
+        self._pool = None
+        if not self._alone:
+            self._alone = True
+            warnings.warn(f"clients run in this process, not in workers: {reason}", stacklevel=2)
+
+
+def check_workers(workers: int | str) -> int | Literal["auto"]:
+    """The number of workers, or "auto"; `InputError` for what is neither, or makes no sense."""
+    if workers == "auto":
+        return "auto"
+    whole = isinstance(workers, Integral) and not isinstance(workers, bool)
+    if not whole or int(workers) < 1:
+        raise InputError(f"workers must be 'auto' or a number from 1, not {workers!r}")
+    if int(workers) > MOST * cores():
+        raise InputError(
+            f"{workers} workers are too many for the {cores()} cores that this process may use;"
+            f" give at most {MOST * cores()}, or 'auto' for one a core"
+        )
+    return int(workers)
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -128,8 +128,10 @@ def train(
             workplace = dataclasses.replace(workplace, classes=outputs)
             if federation.has_server_data:
                 check_labels(federation.server(1), outputs, "the server")
+        method = algorithm.laid_out(space.layers)
+        workplace = dataclasses.replace(workplace, algorithm=method)
         setting = core.Setting(
-            algorithm.laid_out(space.layers),
+            method,
             federation,
             participation,
             engine or Local(),

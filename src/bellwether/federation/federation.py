@@ -1,6 +1,6 @@
 """A federation: what each client and the server hold, and the test samples."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Federation(interfaces.Federation):
         server: Source | None = None,
         test: Samples | None = None,
         *,
-        samples: int | None = None,
+        sizes: Sequence[int] | None = None,
         classes: int | None = None,
         manifest: Manifest | None = None,
     ) -> None:
@@ -51,7 +51,8 @@ class Federation(interfaces.Federation):
         self._client = client
         self._server = server
         self._test = test
-        self._samples = samples
+        self._sizes = sizes
+        self._samples = None if sizes is None else sum(sizes)
         self._classes = classes
         self._manifest = manifest
 
@@ -70,7 +71,7 @@ class Federation(interfaces.Federation):
             Listed(tuple(held.values())),
             _every_round(others.get(_SERVER)),
             others.get(_TEST),
-            samples=sum(each.size for each in held.values()),
+            sizes=[each.size for each in held.values()],
             classes=count_classes(held | others),
         )
 
@@ -130,6 +131,9 @@ class Federation(interfaces.Federation):
             )
         return self._client(number)
 
+    def sizes(self, clients: Sequence[int]) -> Sequence[int] | None:
+        return None if self._sizes is None else [self._sizes[client] for client in clients]
+
     def server(self, round: int) -> Samples:
         if self._server is None:
             raise InputError("the server of this federation has no data; give it server=...")
@@ -175,7 +179,7 @@ def federate(
         shared.client,
         (of_server if manifest.drawn is not None else Same(of_server(1))) if server else None,
         parties.get(_TEST),
-        samples=int(manifest.sizes.sum()),
+        sizes=manifest.sizes.tolist(),
         classes=count_classes(parties),
         manifest=manifest,
     )

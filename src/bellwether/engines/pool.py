@@ -1,0 +1,272 @@
+"""Worker processes: give them work, take in what they answer, replace those that die."""
+
+import multiprocessing
+import signal
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+
+from bellwether.core.errors import WorkerLost
+from bellwether.core.tasks import Exchange, Outcome, Workplace
+from bellwether.engines.arena import Arena, aligned
+from bellwether.engines.jobs import Group, Job
+from bellwether.engines.parcels import Parcel, Place, Unfit, opened
+from bellwether.engines.processes import (
+    Forked,
+    Process,
+    Spawned,
+    StartMethod,
+    luggage,
+    undisturbed,
+)
+from bellwether.engines.worker import LARGE, UNFIT, Answer, Failure, Order, Tasks, sendable
+
+WAITING = 256 * 2**20
+"""Bytes of outcomes that may wait for their turn, before workers must wait for the reader."""
+BUNDLE = 4 * 2**20
+"""Bytes of outcomes in one answer, unless a single one has more."""
+WORTHWHILE = 1e-3
+"""Seconds of work that pay for the way to a worker and back."""
+DEPTH = 2
+"""Orders that a worker holds: it goes on with the second while the first is taken in."""
+ATTEMPTS = 3
+"""How many workers may die of a group."""
+
+
+class Pool:
+    """Up to so many workers for one workplace; they start when there is something to do."""
+
+    def __init__(self, workplace: Workplace, workers: int, method: StartMethod) -> None:
+        if multiprocessing.current_process().daemon:
+            raise Unfit("this process is a daemonic worker itself, and may not have children")
+        self._workplace = workplace
+        self._most = workers
+        self._arena = Arena()
+        self._workers: list[_Worker] = []
+        self._tasks: list[_Task] = []
+        self._serial = 0
+        self._pace = 0.0
+        """Seconds for a cost of 1, as last seen."""
+        tensors = (*workplace.module.parameters(), *workplace.module.buffers())
+        self._guess = 2 * sum(t.nbytes for t in tensors) + 1024
+        self._seen = 0
+        self._luggage = self._put(luggage(workplace)) if method == "spawn" else None
+
+    def submit(self, exchange: Exchange) -> "_Task":
+        """Set the workers to work on an exchange; `Unfit` if it cannot be sent."""
+        cohort = exchange.cohort
+        sizes = self._workplace.federation.sizes(cohort)
+        job = Job(
+            [(position,) for position in range(len(cohort))],
+            [1.0] * len(cohort) if sizes is None else sizes,
+            max(self._most + 1, WAITING // self._bytes),
+        )
+        place = self._put(Parcel(sendable(exchange, self._workplace)))
+        self._serial += 1
+        task = _Task(self._serial, exchange, place, job)
+        self._tasks.append(task)
+        while len(self._workers) < min(self._most, len(cohort)):
+            self._hire()
+        self._dispatch()
+        return task
+
+    def outcomes(self, task: "_Task") -> Iterator[Outcome]:
+        """What came of the exchange, in cohort order; raises what a client raised."""
+        job = task.job
+        while job.unread:
+            while not job.ready:
+                self._listen()
+            result = job.read()
+            self._dispatch()  # the window has moved
+            if isinstance(result, Failure):
+                job.cancel()
+                self._close_if_done(task)
+                raise self._error(result) from _Trace(result.trace)
+            yield result
+
+    def stop(self) -> None:
+        """End all workers and give the memory back."""
+        with undisturbed():
+            for worker in self._workers:
+                worker.end()
+            self._workers.clear()
+            self._arena.close()
+
+    @property
+    def _bytes(self) -> int:
+        """What an outcome takes: the most that was seen, or a guess."""
+        return self._seen or self._guess
+
+    def _put(self, parcel: Parcel) -> Place:
+        start = self._arena.take(parcel.size)
+        return parcel.write(self._arena.upto(start + parcel.size), start)
+
+    def _hire(self) -> None:
+        with undisturbed():
+            ours, theirs = Pipe()
+            process: Process
+            try:
+                if self._luggage is None:
+                    strangers = [ours, *(worker.connection for worker in self._workers)]
+                    process = Forked(theirs, strangers, self._arena, self._workplace)
+                else:
+                    process = Spawned(theirs, self._arena, self._luggage)
+            except OSError as error:
+                ours.close()
+                raise Unfit(f"no process can be started ({error})") from error
+            finally:
+                theirs.close()
+            self._workers.append(_Worker(process, ours))
+
+    def _dispatch(self) -> None:
+        """Give orders while somebody has room for one."""
+        while True:
+            worker = min(self._workers, key=lambda worker: len(worker.duties))
+            duty = self._next_duty() if len(worker.duties) < DEPTH else None
+            if duty is None:
+                return
+            worker.duties.append(duty)
+            try:
+                worker.connection.send_bytes(duty.order.encoded())
+            except OSError:
+                self._replace(worker)
+
+    def _next_duty(self) -> "_Duty | None":
+        least = WORTHWHILE / self._pace if self._pace else 0.0
+        for task in self._tasks:
+            groups = task.job.take(self._most, max(1, BUNDLE // self._bytes), least)
+            if groups:
+                return self._duty(task, groups)
+        return None
+
+    def _duty(self, task: "_Task", groups: list[Group]) -> "_Duty":
+        exchange = task.exchange
+        clients = [exchange.cohort[position] for group in groups for position in group]
+        kept = [
+            {client: all_of_them[client] for client in clients if client in all_of_them}
+            for all_of_them in (exchange.memories, exchange.residuals)
+        ]
+        tasks = self._put(Parcel(Tasks(groups, *kept)))
+        room = aligned(len(clients) * self._bytes)
+        order = Order(task.serial, task.place, tasks, self._arena.take(room), room)
+        return _Duty(task, groups, order)
+
+    def _listen(self) -> None:
+        """Wait for answers, take them in and give new orders."""
+        by_connection = {worker.connection: worker for worker in self._workers}
+        for connection in wait(list(by_connection)):
+            worker = by_connection[connection]  # type: ignore[index]
+            try:
+                answer = Answer.decoded(worker.connection.recv_bytes())
+            except (EOFError, OSError):
+                self._replace(worker)
+            else:
+                self._take_in(worker, answer)
+        self._dispatch()
+
+    def _take_in(self, worker: "_Worker", answer: Answer) -> None:
+        if answer.kind == UNFIT:
+            raise Unfit(answer.content.decode())
+        duty = worker.duties.popleft()
+        order = duty.order
+        place = Place(order.block, answer.vectors, answer.skeleton)
+        if answer.kind == LARGE:
+            place = place._replace(start=0)
+            results = opened(bytearray(answer.content), place, copy=True)
+        else:
+            results = opened(self._arena.upto(order.block + order.room), place, copy=True)
+        each = iter(results)
+        for group in duty.groups:
+            duty.task.job.finish(group, list(islice(each, len(group))))
+        positions = sum(map(len, duty.groups))
+        self._seen = max(self._seen, aligned(place.size // positions + 1))
+        cost = sum(map(duty.task.job.cost, duty.groups))
+        self._pace = answer.nanoseconds * 1e-9 / cost
+        self._discharge(duty)
+
+    def _discharge(self, duty: "_Duty") -> None:
+        """Free what the order needed."""
+        self._arena.give_back(duty.order.tasks.start)
+        self._arena.give_back(duty.order.block)
+        self._close_if_done(duty.task)
+
+    def _close_if_done(self, task: "_Task") -> None:
+        if task.job.idle and task in self._tasks:
+            self._tasks.remove(task)
+            self._arena.give_back(task.place.start)
+
+    def _replace(self, worker: "_Worker") -> None:
+        """A worker is dead: a new one does what it had to do, unless it dies of that."""
+        with undisturbed():
+            self._workers.remove(worker)
+            code = worker.end()
+        for number, duty in enumerate(worker.duties):
+            for group in duty.groups:
+                duty.task.deaths[group] += number == 0  # it had begun with the first order only
+                if duty.task.deaths[group] < ATTEMPTS:
+                    duty.task.job.put_back(group)
+                else:
+                    lost = Failure(self._lost(duty.task.exchange, group, code), "", False)
+                    duty.task.job.finish(group, [lost] * len(group))
+            self._discharge(duty)
+        self._hire()
+
+    def _lost(self, exchange: Exchange, group: Group, code: int | None) -> WorkerLost:
+        clients = ", ".join(str(exchange.cohort[position]) for position in group)
+        how = f"ended with exit code {code}"
+        if code is not None and code < 0:
+            how = f"were ended by {signal.Signals(-code).name}"
+        memory = ", as happens when memory runs out" if code == -signal.SIGKILL else ""
+        return WorkerLost(
+            f"client {clients}, round {exchange.round}: {ATTEMPTS} worker processes in a row {how}"
+            f"{memory}; {self._relief}"
+        )
+
+    def _error(self, failure: Failure) -> Exception:
+        if failure.short_of_memory:
+            return WorkerLost(f"{failure.error}; {self._relief}")
+        return failure.error
+
+    @property
+    def _relief(self) -> str:
+        return f"lower workers (now {self._most}) or the batch size"
+
+
+@dataclass(eq=False)
+class _Task:
+    """An exchange on its way, as the workers know it."""
+
+    serial: int
+    exchange: Exchange
+    place: Place
+    job: Job
+    deaths: Counter[Group] = field(default_factory=Counter)
+    """How many workers died of a group."""
+
+
+@dataclass(eq=False)
+class _Duty:
+    """An order that a worker holds."""
+
+    task: _Task
+    groups: list[Group]
+    order: Order
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: Process
+    connection: Connection
+    duties: deque[_Duty] = field(default_factory=deque)
+
+    def end(self) -> int | None:
+        """Kill it and forget it; its exit code."""
+        self.connection.close()
+        return self.process.end()
+
+
+class _Trace(Exception):
+    """Where a task raised in its own process."""
