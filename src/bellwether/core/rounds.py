@@ -1,5 +1,6 @@
 """The round: draws the cohort, opens the door to the clients, counts, records."""
 
+import cmath
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
@@ -251,7 +252,7 @@ def _check_state(setting: Setting, state: Any) -> None:
 
 def _finite(vector: Vector) -> bool:
     # One NaN or Inf makes the sum so; a sum can also overflow, so only then look at each.
-    return bool(torch.isfinite(vector.sum()) or torch.isfinite(vector).all())
+    return cmath.isfinite(vector.sum().item()) or bool(torch.isfinite(vector).all())
 
 
 def _hint(algorithm: Algorithm[Any], *sides: str) -> str:

@@ -42,6 +42,11 @@ class Job:
         return self.next < len(self._costs)
 
     @property
+    def held_back(self) -> bool:
+        """Whether groups wait for the window to move on."""
+        return bool(self._coming)
+
+    @property
     def ready(self) -> bool:
         """Whether the next outcome is there."""
         return self.next in self._results

@@ -9,6 +9,7 @@ from typing import Literal
 
 from bellwether.core.errors import InputError
 from bellwether.core.tasks import Exchange, Outcome, Workplace, perform
+from bellwether.core.workspace import Workspace
 from bellwether.engines.parcels import Unfit
 from bellwether.engines.pool import Pool
 from bellwether.engines.processes import start_method
@@ -38,7 +39,7 @@ class Local:
 
     def start(self, workplace: Workplace) -> None:
         self._workplace = workplace
-        self._space = workplace.workspace()
+        self._space: Workspace | None = None
         self._alone = self.workers == 1
         self._seconds = 0.0
 
@@ -60,23 +61,28 @@ class Local:
         del self._workplace, self._space
 
     def _new_pool(self, cohort: int) -> Pool | None:
-        workers = cores() if self.workers == "auto" else self.workers
-        if self._alone or workers == 1:
+        if self._alone:
             return None
-        if self.workers == "auto":
-            on_cpu = self._workplace.device.type == "cpu"
-            if not on_cpu or cohort * self._seconds < WORTHWHILE:
-                return None
+        workers = self._advised(cohort) if self.workers == "auto" else self.workers
+        if workers == 1:
+            return None
+        self._space = None
         try:
             self._pool = Pool(self._workplace, workers, start_method())
         except (Unfit, OSError) as reason:
             self._fall_back(reason)
         return self._pool
 
+    def _advised(self, cohort: int) -> int:
+        """How many workers pay, after what clients took so far."""
+        alone = self._workplace.device.type != "cpu" or cohort == 1
+        return 1 if alone or cohort * self._seconds < WORTHWHILE else cores()
+
     def _here(self, exchange: Exchange, begin: int = 0) -> Iterator[Outcome]:
+        self._space = space = self._space or self._workplace.workspace()
         for position in range(begin, len(exchange.cohort)):
             started = time.perf_counter()
-            outcome = perform(self._space, self._workplace, exchange, position)
+            outcome = perform(space, self._workplace, exchange, position)
             self._seconds = time.perf_counter() - started
             yield outcome
 

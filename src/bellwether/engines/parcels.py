@@ -75,6 +75,7 @@ class _Packer(pickle.Pickler):
         self.size = 0
         self._known: dict[int, tuple[Tensor, tuple[Any, ...]]] = {}
         """By identity, and kept alive: an identity is free again once its object is gone."""
+        self._empty: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         if type(value) is not Tensor or value.layout is not torch.strided or value.is_quantized:
@@ -82,11 +83,13 @@ class _Packer(pickle.Pickler):
         if id(value) in self._known:
             return self._known[id(value)][1]
         device = None if value.device.type == "cpu" else str(value.device)
-        place = self.size, tuple(value.shape), value.dtype, device
-        self._known[id(value)] = value, place
+        place: tuple[Any, ...] = self.size, tuple(value.shape), value.dtype, device
         if value.numel():
             self.vectors.append((self.size, value.detach()))
-            self.size = aligned(self.size + value.numel() * value.element_size())
+            self.size = aligned(self.size + value.nbytes)
+        else:
+            place = self._empty.setdefault(place[1:], (0, *place[1:]))  # one object, pickled once
+        self._known[id(value)] = value, place
         return place
 
 
@@ -97,15 +100,16 @@ class _Opener(pickle.Unpickler):
         self._known: dict[tuple[Any, ...], Tensor] = {}
 
     def persistent_load(self, place: Any) -> Tensor:
-        if place in self._known:
-            return self._known[place]
+        known = self._known.get(place)
+        if known is not None:
+            return known
         offset, shape, dtype, device = place
-        count = math.prod(shape)
-        if not count:
-            return torch.empty(shape, dtype=dtype, device=device)
-        vector = torch.frombuffer(
-            self._buffer, dtype=dtype, count=count, offset=self._start + offset
-        ).view(shape)
+        if count := math.prod(shape):
+            vector = torch.frombuffer(
+                self._buffer, dtype=dtype, count=count, offset=self._start + offset
+            ).view(shape)
+        else:
+            vector = torch.empty(shape, dtype=dtype)
         if device is not None:
             vector = vector.to(device)
         elif self._copy:

@@ -1,13 +1,14 @@
 """Worker processes: give them work, take in what they answer, replace those that die."""
 
 import multiprocessing
+import selectors
 import signal
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 
 from bellwether.core.errors import WorkerLost
 from bellwether.core.tasks import Exchange, Outcome, Workplace
@@ -42,10 +43,12 @@ class Pool:
     def __init__(self, workplace: Workplace, workers: int, method: StartMethod) -> None:
         if multiprocessing.current_process().daemon:
             raise Unfit("this process is a daemonic worker itself, and may not have children")
+        things = luggage(workplace) if method == "spawn" else None
         self._workplace = workplace
         self._most = workers
         self._arena = Arena()
         self._workers: list[_Worker] = []
+        self._ready = selectors.PollSelector()  # unlike epoll it takes no descriptor into a fork
         self._tasks: list[_Task] = []
         self._serial = 0
         self._pace = 0.0
@@ -53,7 +56,7 @@ class Pool:
         tensors = (*workplace.module.parameters(), *workplace.module.buffers())
         self._guess = 2 * sum(t.nbytes for t in tensors) + 1024
         self._seen = 0
-        self._luggage = self._put(luggage(workplace)) if method == "spawn" else None
+        self._luggage = self._put(things) if things else None
 
     def submit(self, exchange: Exchange) -> "_Task":
         """Set the workers to work on an exchange; `Unfit` if it cannot be sent."""
@@ -61,7 +64,7 @@ class Pool:
         sizes = self._workplace.federation.sizes(cohort)
         job = Job(
             [(position,) for position in range(len(cohort))],
-            [1.0] * len(cohort) if sizes is None else sizes,
+            [1 + size for size in sizes or [0] * len(cohort)],
             max(self._most + 1, WAITING // self._bytes),
         )
         place = self._put(Parcel(sendable(exchange, self._workplace)))
@@ -79,8 +82,9 @@ class Pool:
         while job.unread:
             while not job.ready:
                 self._listen()
-            result = job.read()
-            self._dispatch()  # the window has moved
+            held_back, result = job.held_back, job.read()
+            if held_back:
+                self._dispatch()  # the window has moved
             if isinstance(result, Failure):
                 job.cancel()
                 self._close_if_done(task)
@@ -93,6 +97,7 @@ class Pool:
             for worker in self._workers:
                 worker.end()
             self._workers.clear()
+            self._ready.close()
             self._arena.close()
 
     @property
@@ -120,6 +125,7 @@ class Pool:
             finally:
                 theirs.close()
             self._workers.append(_Worker(process, ours))
+            self._ready.register(ours, selectors.EVENT_READ, self._workers[-1])
 
     def _dispatch(self) -> None:
         """Give orders while somebody has room for one."""
@@ -156,9 +162,10 @@ class Pool:
 
     def _listen(self) -> None:
         """Wait for answers, take them in and give new orders."""
-        by_connection = {worker.connection: worker for worker in self._workers}
-        for connection in wait(list(by_connection)):
-            worker = by_connection[connection]  # type: ignore[index]
+        if not self._workers:
+            raise Unfit("the workers were stopped")
+        for key, _ in self._ready.select():
+            worker: _Worker = key.data
             try:
                 answer = Answer.decoded(worker.connection.recv_bytes())
             except (EOFError, OSError):
@@ -202,6 +209,7 @@ class Pool:
         """A worker is dead: a new one does what it had to do, unless it dies of that."""
         with undisturbed():
             self._workers.remove(worker)
+            self._ready.unregister(worker.connection)
             code = worker.end()
         for number, duty in enumerate(worker.duties):
             for group in duty.groups:

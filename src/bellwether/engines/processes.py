@@ -12,7 +12,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Literal, Protocol
 
@@ -20,7 +20,7 @@ import torch
 
 from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import SharedMemory
-from bellwether.engines.parcels import Parcel, Place, opened
+from bellwether.engines.parcels import Parcel, Place, Unfit, opened
 from bellwether.engines.worker import UNFIT, Answer, serve
 
 StartMethod = Literal["fork", "spawn"]
@@ -28,6 +28,8 @@ StartMethod = Literal["fork", "spawn"]
 
 def start_method() -> StartMethod:
     """fork on Linux without CUDA, which does not survive it; macOS's libraries do not either."""
+    if sys.platform == "win32":
+        raise Unfit("they need Linux or macOS")
     return "fork" if sys.platform == "linux" and not torch.cuda.is_available() else "spawn"
 
 
@@ -84,7 +86,8 @@ def _forked(
         stranger.close()
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is getattr(sys, f"__{name}__"):  # a thread may have held its lock
-            setattr(sys, name, open(number, "w", buffering=1, closefd=False))  # noqa: SIM115
+            with suppress(OSError):
+                setattr(sys, name, open(number, "w", buffering=1, closefd=False))  # noqa: SIM115
     serve(connection, memory, workplace)
 
 
