@@ -1,6 +1,7 @@
 """The command itself: its groups, its version, and how a mistake ends."""
 
 import sys
+import warnings
 from typing import Annotated, NoReturn
 
 import typer
@@ -30,7 +31,9 @@ app.add_typer(datasets.app, name="data")
 def main() -> None:
     """Run the command; a user's mistake is one line and exit code 2."""
     try:
-        sys.exit(app(standalone_mode=False))
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            sys.exit(app(standalone_mode=False))
     except BellwetherError as error:
         _refuse(str(error))
     except typer.TyperException as error:  # no such command or option, or no such value of it
@@ -52,6 +55,11 @@ def _refuse(mistake: str) -> NoReturn:
     line = Text.assemble(("error:", "bold red"), f" {mistake}")
     Console(stderr=True).print(line, soft_wrap=True)
     sys.exit(2)
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning in one line, without the place in the source."""
+    Console(stderr=True).print(f"note: {message}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _version(wanted: bool) -> None:

@@ -6,4 +6,11 @@ import typer
 from rich.console import Console
 
 out = Console()
+Workers = Annotated[
+    str,
+    typer.Option(
+        help="Processes that run clients: a number, or 'auto' for one a core where that pays."
+        " The results are the same."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from bellwether import algorithms, data, models
-from bellwether.cli.console import Quiet, out
+from bellwether.cli.console import Quiet, Workers, out
 from bellwether.cli.options import spread
 from bellwether.cli.world import World
 from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
 from bellwether.core.sgd import SGD
+from bellwether.engines import Local
 from bellwether.experiments import demo as demonstration
 from bellwether.experiments.comparison import Plan, compare
 from bellwether.experiments.summary import summarise
@@ -26,10 +27,11 @@ def demo(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each method.")] = 60,
     seeds: Annotated[int, typer.Option(min=1, help="Repetitions, each with its own seed.")] = 3,
     folder: Annotated[Path, typer.Option("--out", help="Folder of the page.")] = Path("runs/demo"),
+    workers: Workers = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Five methods race on real handwritten digits: a table, and a page with the curves."""
-    _show(demonstration.plan(rounds, seeds), folder, quiet)
+    _show(demonstration.plan(rounds, seeds, _engine(workers)), folder, quiet)
 
 
 @spread
@@ -68,11 +70,13 @@ def run(
         typer.Option("--out", help="Folder of the run; by default a new one in runs/."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    workers: Workers = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Train one or more methods on a data set; a table, a page, and all that was recorded."""
     if resume and folder is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
+    engine = _engine(workers)
     settings = {
         "client": SGD(lr=lr, epochs=epochs, batch_size=batch_size, decay=decay),
         "server": SGD(lr=server_lr, epochs=server_epochs, batch_size=batch_size, decay=decay),
@@ -95,6 +99,7 @@ def run(
         target=target,
         class_names=loaded.classes,
         stop_on_divergence=stop_on_divergence,
+        engine=engine,
         settings={
             "data": f"{loaded.name}{tested} ({loaded.source})",
             "clients": f"{world.clients}, {world.share}",
@@ -114,6 +119,10 @@ def run(
     elif resume and not folder.exists():
         raise InputError(f"there is no run in {folder}; start one without --resume")
     _show(plan, folder, quiet, keep=folder, resume=resume)
+
+
+def _engine(workers: str) -> Local:
+    return Local(int(workers) if workers.isdecimal() else workers)  # type: ignore[arg-type]
 
 
 def _show(

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from bellwether.core.algorithm import Algorithm
-from bellwether.core.interfaces import Participation
+from bellwether.core.interfaces import Engine, Participation
 from bellwether.core.records import RoundRecord
 from bellwether.experiments.results import Comparison, Run, check_target
 from bellwether.experiments.training import Interrupted, check_method, train
@@ -37,6 +37,8 @@ class Plan:
     settings: Mapping[str, str] = field(default_factory=dict)
     """What a reader must know, in the order to show."""
     stop_on_divergence: bool = True
+    engine: Engine | None = None
+    """Where clients run; the results do not depend on it."""
 
     def __post_init__(self) -> None:
         check_target(self.target)
@@ -87,6 +89,7 @@ def _runs(
                     run_dir=run_dir,
                     resume=bool(resume and run_dir and run_dir.exists()),
                     stop_on_divergence=plan.stop_on_divergence,
+                    engine=plan.engine,
                 )
             except Interrupted as interrupt:
                 yield Run(name, seed, tuple(interrupt.result.history), complete=False)

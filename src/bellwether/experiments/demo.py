@@ -3,6 +3,7 @@
 from torch import nn
 
 from bellwether import algorithms, data, models
+from bellwether.core.interfaces import Engine
 from bellwether.core.sgd import SGD
 from bellwether.experiments.comparison import Plan
 from bellwether.federation import federate
@@ -21,7 +22,7 @@ def network() -> nn.Module:
     return models.mlp(inputs=64, hidden=(64,), classes=10)
 
 
-def plan(rounds: int = 60, seeds: int = 3) -> Plan:
+def plan(rounds: int = 60, seeds: int = 3, engine: Engine | None = None) -> Plan:
     """The same rates for every method; nothing is tuned for one of them."""
     digits = data.load("digits")
     assert digits.test is not None
@@ -44,6 +45,7 @@ def plan(rounds: int = 60, seeds: int = 3) -> Plan:
         seeds=range(seeds),
         target=0.9,
         class_names=digits.classes,
+        engine=engine,
         settings={
             "data": f"handwritten digits, 8x8, {digits.test.size} test samples",
             "clients": f"{CLIENTS} with {HELD} samples each, Dirichlet({ALPHA}) over the labels",
