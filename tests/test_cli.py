@@ -15,6 +15,7 @@ import pytest
 
 from bellwether import __version__
 from bellwether.cli import main
+from bellwether.engines.parcels import Unfit
 
 COMMAND = [sys.executable, "-c", "from bellwether.cli import main; main()"]
 PLAIN = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
@@ -163,6 +164,8 @@ MISTAKES = {
         "there is no run in nowhere; start one without --resume",
     ),
     "resume without a folder": (["run", "-a", "fedavg", "--resume"], "--resume needs --out"),
+    "workers in words": (["demo", "--workers", "many"], "workers must be 'auto' or a number"),
+    "too many workers": (["run", "-a", "fedavg", "--workers", "9999"], "are too many for the"),
     "an unwritable folder": (["demo", "--out", "file/sub"], "cannot write"),
 }
 
@@ -180,6 +183,19 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert message in run.stderr
     left = [p for p in tmp_path.rglob("*") if p.name != "file"]
     assert not left or name.endswith("explodes")  # what ran until then is kept
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_note_is_one_line(bellwether: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unfit() -> str:
+        raise Unfit("they have [no] room")
+
+    monkeypatch.setattr("bellwether.engines.local.start_method", unfit)
+    run = bellwether(*RUN, "--rounds", "1", "--workers", "2")
+    assert run.returncode == 0
+    assert run.stderr == (
+        "note: clients run in this process, not in workers: they have [no] room\n"
+    )
 
 
 def test_a_folder_may_look_like_markup(bellwether: Command, tmp_path: Path) -> None:
