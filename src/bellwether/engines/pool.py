@@ -224,13 +224,13 @@ class Pool:
 
     def _lost(self, exchange: Exchange, group: Group, code: int | None) -> WorkerLost:
         clients = ", ".join(str(exchange.cohort[position]) for position in group)
-        how = f"ended with exit code {code}"
-        if code is not None and code < 0:
-            how = f"were ended by {signal.Signals(-code).name}"
-        memory = ", as happens when memory runs out" if code == -signal.SIGKILL else ""
+        how = f"ended with exit code {code}; workers=1 may show why"
+        if code == -signal.SIGKILL:
+            how = f"were killed, as happens when memory runs out; {self._relief}"
+        elif code is not None and code < 0:
+            how = f"were ended by {signal.Signals(-code).name}; workers=1 may show why"
         return WorkerLost(
             f"client {clients}, round {exchange.round}: {ATTEMPTS} worker processes in a row {how}"
-            f"{memory}; {self._relief}"
         )
 
     def _error(self, failure: Failure) -> Exception:
