@@ -1,5 +1,6 @@
 """The real data sets: their counts, their normalisation, and what a LeNet-5 learns of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,12 +60,13 @@ def test_real_cifar(shared_data: Path) -> None:
     assert (deviation - 1).abs().max() < 1e-2  # the files are JPEG, not the release's pixels
 
 
-def accuracy(name: str, root: Path, epochs: int, samples: int) -> float:
-    """Of a LeNet-5 after plain SGD on the first training samples, on 5,000 test samples."""
+def accuracy(name: str, root: Path, epochs: int) -> float:
+    """Of a LeNet-5 after a few epochs of SGD, on 5,000 test samples."""
     found = data.load(name, root)
     torch.manual_seed(1)
     shape, classes = tuple(found.train.inputs.shape[1:]), len(found.classes)
     model = models.create("lenet5", shape, classes)
+    samples = found.train.size
     steps = epochs * -(-samples // 64)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=0.05, total_steps=steps)
@@ -81,17 +83,25 @@ def accuracy(name: str, root: Path, epochs: int, samples: int) -> float:
     return float(right.float().mean())
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """On a busy machine the threads of such small layers wait for each other most of the time."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
-    ("name", "epochs", "samples", "least"),
+    ("name", "epochs", "least"),
     [
-        ("mnist", 1, 60_000, 0.97),
-        ("fashion-mnist", 2, 60_000, 0.85),
-        ("emnist-bymerge", 2, 104_323, 0.84),
-        ("cifar10", 4, 50_000, 0.55),
+        ("mnist", 1, 0.97),  # 98.3 %, 87.9 %, 86.9 % and 60.2 % were seen
+        ("fashion-mnist", 1, 0.85),
+        ("emnist-bymerge", 1, 0.84),
+        ("cifar10", 3, 0.56),
     ],
 )
-def test_a_lenet5_learns(
-    shared_data: Path, name: str, epochs: int, samples: int, least: float
-) -> None:
-    assert accuracy(name, shared_data, epochs, samples) > least
+def test_a_lenet5_learns(shared_data: Path, name: str, epochs: int, least: float) -> None:
+    assert accuracy(name, shared_data, epochs) > least
