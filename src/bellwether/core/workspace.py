@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,8 @@ from torch.nn import functional
 
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
+from bellwether.core.heap import keep_heap
+from bellwether.core.pooling import quicken
 from bellwether.core.vector import FlatModule, Vector, dot
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -35,6 +39,28 @@ class Regularised:
             raise InputError(f"Regularised(l2={self.l2!r}): must be a finite number, 0 or more")
 
 
+class Space(Protocol):
+    """What a participant computes in: for one model `Workspace`, for many `StackedSpace`."""
+
+    parameters: Vector
+    gradient: Vector
+
+    def load(self, x: Vector, buffers: Vector) -> None:
+        """Become the model x with these buffers, in training mode."""
+
+    def read_buffers(self) -> Vector:
+        """The floating buffers as they are now."""
+
+    def uncommitted(self) -> AbstractContextManager[None]:
+        """Leave parameters and buffers afterwards as they were before."""
+
+    def backward(self, batch: Any) -> None:
+        """Set `gradient` to that of the mean loss over the batch."""
+
+    def mean_gradient(self, data: Any, chunk: int | None) -> Vector:
+        """The gradient of the mean loss over all data."""
+
+
 CHUNK = 4096
 """The most samples that go through the model at once when no batch size is given."""
 
@@ -56,6 +82,8 @@ class Workspace(FlatModule):
         self, module: nn.Module, loss: Loss | Regularised, device: torch.device | str = "cpu"
     ) -> None:
         super().__init__(module, device)
+        quicken(self.module)
+        keep_heap()
         self.l2 = loss.l2 if isinstance(loss, Regularised) else 0.0
         self.loss = loss.loss if isinstance(loss, Regularised) else loss
 
