@@ -21,6 +21,10 @@ from bellwether.core.workspace import Workspace, squared_error
 STREAM = 2**100 + 12345
 
 
+def walk(space, data, sgd, rate, correction=None):
+    return descend(space, batches(data, sgd, STREAM), sgd, rate, correction)
+
+
 @pytest.fixture(autouse=True)
 def _leave_torch_as_it_was() -> Iterator[None]:
     with isolated():
@@ -82,7 +86,7 @@ LINE = Samples(torch.tensor([[1.0], [2.0]], dtype=torch.float64), torch.zeros(2)
 )
 def test_steps_by_hand(sgd, correction, end):
     space = slope()
-    steps = descend(space, LINE, sgd, 0.1, STREAM, correction)
+    steps = walk(space, LINE, sgd, 0.1, correction)
     assert space.parameters.item() == pytest.approx(end, abs=1e-15)
     assert steps == sgd.local_steps(2)
 
@@ -93,7 +97,7 @@ def test_agrees_with_torchs_own_optimizer(weight_decay, amount):
     sgd = SGD(0.2, batch_size=4, weight_decay=weight_decay, **amount)
     module, data = network(nn.BatchNorm1d(5)), rows()
     space = Workspace(module, squared_error)
-    steps = descend(space, data, sgd, 0.2, STREAM)
+    steps = walk(space, data, sgd, 0.2)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.2, weight_decay=weight_decay)
     module.train()
     taken = 0
@@ -145,7 +149,7 @@ def test_a_batch_size_of_all_samples_or_more_is_full_batch(size):
     for batch_size in (None, size):
         space = noisy()
         seed_torch(0, "noise")
-        descend(space, rows(), SGD(0.1, epochs=4, batch_size=batch_size), 0.1, STREAM)
+        walk(space, rows(), SGD(0.1, epochs=4, batch_size=batch_size), 0.1)
         ends.append(torch.cat([space.parameters, space.read_buffers()]))
     assert torch.equal(*ends)
 
@@ -177,9 +181,7 @@ def test_a_batch_gives_the_gradient_that_the_step_uses():
     space = noisy()
     start = space.parameters.clone()
     seed_torch(0, "noise")
-    descend(
-        space, rows(), SGD(0.5, epochs=2, batch_size=4), 0.5, STREAM, lambda y, b: -b.gradient(y)
-    )
+    walk(space, rows(), SGD(0.5, epochs=2, batch_size=4), 0.5, lambda y, b: -b.gradient(y))
     assert torch.equal(space.parameters, start)
 
 
@@ -195,9 +197,9 @@ def test_variance_reduction_takes_one_mask_for_both_points():
         return v - batch.gradient(x)
 
     seed_torch(0, "noise")
-    descend(space, rows(), SGD(0.5, steps=1, batch_size=4), 0.5, STREAM, correction)
+    walk(space, rows(), SGD(0.5, steps=1, batch_size=4), 0.5, correction)
     assert (space.parameters - (x - 0.5 * v)).abs().max() < 1e-15
-    descend(space, rows(), SGD(0.5, steps=1, batch_size=4), 0.5, STREAM, correction)
+    walk(space, rows(), SGD(0.5, steps=1, batch_size=4), 0.5, correction)
     assert differences[0].count_nonzero() == 0
     assert differences[1].count_nonzero() > 0  # y has left x
 
@@ -214,7 +216,7 @@ def test_asking_a_batch_for_gradients_leaves_no_trace():
     for correction in (None, nothing):
         space = noisy()
         seed_torch(0, "noise")
-        descend(space, rows(), SGD(0.1, epochs=2, batch_size=4), 0.1, STREAM, correction)
+        walk(space, rows(), SGD(0.1, epochs=2, batch_size=4), 0.1, correction)
         ends.append(torch.cat([space.parameters, space.read_buffers()]))
         ends.append(torch.rand(3).double())  # the masks of what comes next
         assert space.module[1].num_batches_tracked == 6
@@ -225,7 +227,7 @@ def test_asking_a_batch_for_gradients_leaves_no_trace():
 def test_a_proximal_correction_follows_the_closed_form():
     """y - x contracts to the minimum of f + (alpha/2)|y - x|^2 by 1 - rate (5 + alpha)."""
     space = slope()
-    descend(space, LINE, SGD(0.05, steps=8), 0.05, STREAM, lambda y, _: 2.0 * (y - 1.0))
+    walk(space, LINE, SGD(0.05, steps=8), 0.05, lambda y, _: 2.0 * (y - 1.0))
     minimum = 2.0 / 7.0
     assert space.parameters.item() == pytest.approx(minimum + 0.65**8 * (1 - minimum), abs=1e-14)
 

@@ -28,6 +28,7 @@ class BlockCoordinates(Algorithm[StateT], Generic[StateT]):
     shared: Named = ()
     momentum: float = 0.9
     weights: Weights = "uniform"
+    batched = False  # what a client sends depends on its position
 
     def __post_init__(self) -> None:
         check_fraction(momentum=self.momentum)

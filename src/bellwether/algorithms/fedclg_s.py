@@ -40,5 +40,5 @@ class FedCLGS(Algorithm):
     def local(self, client: Client, sent: Sent) -> Upload:
         gradient = client.gradient(sent.model, self.gradient)  # g_i
         descent = client.descend(sent.model, self.client)
-        k = descent.steps if self.count == "steps" else self.client.epochs
-        return Upload(descent.change, gradient, k or 0, descent.lr)
+        k = descent.steps if self.count == "steps" else self.client.epochs or 0
+        return Upload(descent.change, gradient, k, descent.lr)

@@ -196,6 +196,8 @@ class Algorithm(ABC, Generic[StateT]):
     """A frozen dataclass of vectors that each client keeps, all zero at first."""
     shares_server_data: ClassVar[bool] = False
     """Whether clients train on the server's samples beside their own."""
+    batched: ClassVar[bool] = True
+    """Whether `local` runs unchanged for several clients at once, whose vectors are [m, d]."""
 
     @property
     def needs_server_data(self) -> bool:

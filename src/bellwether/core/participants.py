@@ -1,5 +1,6 @@
 """The two kinds of participants that a method sees: a client and the server."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from bellwether.core.errors import InputError
 from bellwether.core.interfaces import Federation
 from bellwether.core.sgd import SGD, Correction, Descent, batches, descend
 from bellwether.core.vector import Vector
-from bellwether.core.workspace import Workspace
+from bellwether.core.workspace import Space, Workspace
 
 Data = Literal["full", "batch"]
 """What a gradient is taken over: all data, or one mini-batch."""
@@ -24,7 +25,7 @@ class Participant:
     """
 
     def __init__(
-        self, space: Workspace, buffers: Vector, chunk: int | None, seed: int, *address: int
+        self, space: Space, buffers: Vector, chunk: int | None, seed: int, *address: int
     ) -> None:
         self.buffers = buffers
         self._space = space
@@ -34,15 +35,13 @@ class Participant:
         self._descents = 0
         self._passes = 0
 
-    @cached_property
-    def data(self) -> Samples:
-        """What this participant holds, on the device that computes."""
-        raise NotImplementedError
+    data: Any
+    """What this participant holds, on the device that computes."""
 
     @property
     def samples(self) -> int:
         """n, how many samples this participant holds."""
-        return self.data.size
+        return int(self.data.size)
 
     def steps(self, sgd: SGD) -> int:
         """K, how many steps this descent takes here."""
@@ -56,20 +55,22 @@ class Participant:
         self._prepare(x)
         if over == "full":
             return self._space.mean_gradient(self.data, self._chunk)
-        first = next(batches(self.data, SGD(0.0, steps=1, batch_size=self._chunk), self._order()))
+        first = next(self._batches(SGD(0.0, steps=1, batch_size=self._chunk)))
         return self._space.mean_gradient(first, None)
 
     def descend(self, x: Vector, sgd: SGD, correction: Correction | None = None) -> Descent:
         """Take `sgd`'s steps from x; `correction` is added to each step's gradient."""
         self._prepare(x)
         rate = sgd.rate(self._address[0])
-        steps = descend(self._space, self.data, sgd, rate, self._order(), correction)
+        steps = descend(self._space, self._batches(sgd), sgd, rate, correction)
         self._descents += 1
         self.buffers = self._space.read_buffers()
         return Descent(x, self._space.parameters.clone(), steps, rate)
 
-    def _order(self) -> int:
-        return streams.key(self._seed, "batches", *self._address, self._descents)
+    def _batches(self, sgd: SGD) -> Iterator[Any]:
+        """The mini-batches of the coming descent."""
+        order = streams.key(self._seed, "batches", *self._address, self._descents)
+        return batches(self.data, sgd, order)
 
     def _prepare(self, x: Vector) -> None:
         self._space.load(x, self.buffers)
@@ -115,6 +116,7 @@ class Server(Participant):
         federation: Federation,
     ) -> None:
         super().__init__(space, buffers, chunk, seed, round, 0, streams.SERVER)
+        self._admit = space.admit
         self._federation = federation
 
     @cached_property
@@ -125,7 +127,7 @@ class Server(Participant):
                 " federate(..., server=server_data.Sample(samples=100)) or"
                 " Federation.from_arrays(..., server=(X, y))"
             )
-        return self._space.admit(self._federation.server(self._address[0]))
+        return self._admit(self._federation.server(self._address[0]))
 
     @cached_property
     def rng(self) -> np.random.Generator:

@@ -1,10 +1,11 @@
 """How a participant descends: the settings, the mini-batches and the one local loop."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.streams import permutation
 from bellwether.core.vector import Vector
-from bellwether.core.workspace import Workspace
+from bellwether.core.workspace import Space
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ class Descent:
 class Batch:
     """A mini-batch as a correction function sees it."""
 
-    space: Workspace
-    samples: Samples
+    space: Space
+    samples: Any
     random: tuple[Tensor, ...]
 
     def gradient(self, x: Vector) -> Vector:
@@ -132,17 +133,16 @@ def batches(data: Samples, sgd: SGD, stream: int) -> Iterator[Samples]:
 
 
 def descend(
-    space: Workspace,
-    data: Samples,
+    space: Space,
+    batches: Iterable[Any],
     sgd: SGD,
     rate: float,
-    stream: int,
     correction: Correction | None = None,
 ) -> int:
     """The one local loop: move the loaded model down; return K, the steps taken."""
     y, g = space.parameters, space.gradient
     steps = 0
-    for batch in batches(data, sgd, stream):
+    for batch in batches:
         if callable(correction):
             random = random_state()
             push: Vector | None = correction(y.clone(), Batch(space, batch, random))

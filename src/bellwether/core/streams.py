@@ -5,10 +5,14 @@ process draws it, nor in which order. So results are the same bits on any number
 """
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+Order = NDArray[np.int64]
 
 SERVER = -1
 """The server's id in addresses; clients count from 0."""
@@ -41,17 +45,29 @@ def permutation(stream: int, epoch: int, count: int) -> Tensor:
     """The order in which samples come in an epoch: 0 .. count-1, sorted by their hashes.
 
     The hashes are SplitMix64 of (stream, epoch, sample): no state to carry, half the price of
-    a NumPy generator for one client, and a whole cohort's orders can be drawn at once.
+    a NumPy generator for one client, and a whole cohort's orders can be drawn at once. No two
+    samples have the same: the hash is one-to-one.
     """
-    z = np.arange(1, count + 1, dtype=np.uint64)
-    z *= _GOLDEN
-    z += np.uint64((stream + epoch * _EPOCH) & _MASK)
+    return torch.from_numpy(_orders([stream], epoch, count)[0])
+
+
+def permutations(streams: Sequence[int], epoch: int, counts: Sequence[int]) -> list[Order]:
+    """`permutation` for each of several streams."""
+    if len(set(counts)) == 1:
+        return list(_orders(streams, epoch, counts[0]))
+    return [_orders([s], epoch, n)[0] for s, n in zip(streams, counts, strict=True)]
+
+
+def _orders(streams: Sequence[int], epoch: int, count: int) -> Order:
+    starts = [(stream + epoch * _EPOCH) & _MASK for stream in streams]
+    z = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
+    z = z + np.array(starts, dtype=np.uint64)[:, None]
     z ^= z >> _30
     z *= _MIX1
     z ^= z >> _27
     z *= _MIX2
     z ^= z >> _31
-    return torch.from_numpy(np.argsort(z, kind="stable"))
+    return np.argsort(z, axis=1)
 
 
 _MASK = 0xFFFF_FFFF_FFFF_FFFF

@@ -2,7 +2,7 @@
 
 import dataclasses
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bellwether.core import compression
 from bellwether.core.algorithm import Algorithm
+from bellwether.core.dataset import Samples
 from bellwether.core.errors import BellwetherError, ClientFailed, InputError
 from bellwether.core.evaluation import check_labels
 from bellwether.core.interfaces import Compressor, Federation
@@ -97,27 +98,10 @@ class Outcome:
     """What stays with the client if the upload is accepted."""
 
 
-def perform_group(
-    space: Workspace, workplace: Workplace, exchange: Exchange, positions: Sequence[int]
-) -> list[Outcome]:
-    """The tasks of some members of a cohort, in this order."""
-    return [perform(space, workplace, exchange, position) for position in positions]
-
-
 def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position: int) -> Outcome:
     """Run one client's `local`; it depends on the arguments alone, not on what ran before."""
     identity = exchange.cohort[position]
     where = f"client {identity}, round {exchange.round}"
-    with _named(where):
-        data = workplace.federation.client(identity)
-    if workplace.classes is not None:
-        check_labels(data, workplace.classes, where)
-    if exchange.shares_server_data and workplace.federation.has_server_data:
-        data = data.union(workplace.federation.server(exchange.round))
-    memory = exchange.memories.get(identity)
-    if memory is None and exchange.memory is not None:
-        zero = torch.zeros_like(space.parameters)
-        memory = exchange.memory(*(zero.clone() for _ in dataclasses.fields(exchange.memory)))
     kept = exchange.residuals.get(identity, {})
     client = Client(
         space,
@@ -127,15 +111,51 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
         exchange.round,
         exchange.exchange,
         identity,
-        data=data,
-        memory=memory,
+        data=samples_of(workplace, exchange, identity),
+        memory=memory_of(exchange, identity, space.parameters),
         position=position,
     )
+    upload = answer(exchange, client, where)
+    return reported(
+        workplace,
+        exchange,
+        position,
+        upload,
+        client.buffers,
+        client.memory,
+        client.samples,
+        space.size,
+    )
+
+
+def samples_of(workplace: Workplace, exchange: Exchange, identity: int) -> Samples:
+    """What this client trains on."""
+    where = f"client {identity}, round {exchange.round}"
+    with named(where):
+        data = workplace.federation.client(identity)
+    if workplace.classes is not None:
+        check_labels(data, workplace.classes, where)
+    if exchange.shares_server_data and workplace.federation.has_server_data:
+        data = data.union(workplace.federation.server(exchange.round))
+    return data
+
+
+def memory_of(exchange: Exchange, identity: int, like: Vector) -> Any:
+    """What this client keeps, zero at first; None for a method without memory."""
+    memory = exchange.memories.get(identity)
+    if memory is None and exchange.memory is not None:
+        zero = torch.zeros_like(like)
+        memory = exchange.memory(*(zero.clone() for _ in dataclasses.fields(exchange.memory)))
+    return memory
+
+
+def answer(exchange: Exchange, client: Any, where: str) -> Any:
+    """What `local` makes of the message; it must be a dataclass, and the message unharmed."""
     sent, before = exchange.sent, exchange.versions
     if exchange.compress_down:
         sent = compression.unpack(exchange.compress_down, sent, exchange.exchange, exchange.held)
         before = versions(sent)
-    with _named(where):
+    with named(where):
         upload = exchange.local(client, sent)
     if versions(sent) != before:
         raise InputError(
@@ -146,28 +166,42 @@ def perform(space: Workspace, workplace: Workplace, exchange: Exchange, position
         raise InputError(
             f"{where}: `local` must return a dataclass such as Upload, not {type(upload).__name__}"
         )
+    return upload
+
+
+def reported(
+    workplace: Workplace,
+    exchange: Exchange,
+    position: int,
+    upload: Any,
+    buffers: Vector,
+    memory: Any,
+    samples: int,
+    size: int,
+) -> Outcome:
+    """The outcome as it travels: the upload compressed; `size` is d."""
+    identity = exchange.cohort[position]
     residuals: compression.Kept = {}
     if exchange.compress_up:
         upload, residuals = compression.pack(
             exchange.compress_up,
             upload,
-            kept,
-            space.size,
+            exchange.residuals.get(identity, {}),
+            size,
             workplace.seed,
             exchange.round,
             exchange.exchange,
             identity,
         )
     if exchange.keeps_statistics:
-        residuals = {**residuals, STATISTICS: client.buffers}
-    buffers = client.buffers
+        residuals = {**residuals, STATISTICS: buffers}
     if position in exchange.statistics:
         buffers = buffers[exchange.statistics[position]]
-    return Outcome(identity, position, upload, buffers, client.memory, client.samples, residuals)
+    return Outcome(identity, position, upload, buffers, memory, samples, residuals)
 
 
 @contextmanager
-def _named(where: str) -> Iterator[None]:
+def named(where: str) -> Iterator[None]:
     """Whatever a client's work raises says whose it was, in which round and line."""
     try:
         yield

@@ -21,8 +21,9 @@ Layers = Mapping[str, slice]
 
 
 def dot(a: Vector, b: Vector) -> Tensor:
-    """The inner product over the last axis."""
-    return (a * b).sum(dim=-1)
+    """The inner product over the last axis: a number, or one a row ([m, 1]) that scales rows."""
+    product = a * b
+    return product.sum(dim=-1, keepdim=product.ndim > 1)
 
 
 def norm(a: Vector) -> Tensor:

@@ -11,6 +11,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from bellwether.core.errors import WorkerLost
+from bellwether.core.stacked.rule import groups
 from bellwether.core.tasks import Exchange, Outcome, Workplace
 from bellwether.engines.arena import Arena, aligned
 from bellwether.engines.jobs import Group, Job
@@ -40,12 +41,15 @@ ATTEMPTS = 3
 class Pool:
     """Up to so many workers for one workplace; they start when there is something to do."""
 
-    def __init__(self, workplace: Workplace, workers: int, method: StartMethod) -> None:
+    def __init__(
+        self, workplace: Workplace, workers: int, method: StartMethod, group: int = 1
+    ) -> None:
         if multiprocessing.current_process().daemon:
             raise Unfit("this process is a daemonic worker itself, and may not have children")
         things = luggage(workplace) if method == "spawn" else None
         self._workplace = workplace
         self._most = workers
+        self._group = group
         self._arena = Arena()
         self._workers: list[_Worker] = []
         self._ready = selectors.PollSelector()  # unlike epoll it takes no descriptor into a fork
@@ -63,7 +67,7 @@ class Pool:
         cohort = exchange.cohort
         sizes = self._workplace.federation.sizes(cohort)
         job = Job(
-            [(position,) for position in range(len(cohort))],
+            groups(len(cohort), self._group),
             [1 + size for size in sizes or [0] * len(cohort)],
             max(self._most + 1, WAITING // self._bytes),
         )

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from bellwether.core.errors import ClientFailed
-from bellwether.core.tasks import Exchange, Outcome, Workplace, perform_group
-from bellwether.core.workspace import Workspace
+from bellwether.core.stacked.clients import Stacks, perform_group
+from bellwether.core.tasks import Exchange, Outcome, Workplace
 from bellwether.engines.arena import SharedMemory
 from bellwether.engines.jobs import Group
 from bellwether.engines.parcels import Parcel, Place, Unfit, opened
@@ -97,13 +97,13 @@ def serve(connection: Connection, memory: SharedMemory, workplace: Workplace) ->
     torch.set_num_threads(1)
     gc.freeze()  # what was there before stays shared with the parent: not even counted again
     parent = os.getppid()
-    space: Workspace | None = None
+    stacks: Stacks | None = None
     exchanges: dict[int, Exchange] = {}
     while True:
         try:
             order = Order.decoded(connection.recv_bytes())
-            space = space or workplace.workspace()
-            answer = _obey(order, memory, workplace, space, exchanges)
+            stacks = stacks or Stacks(workplace.workspace())
+            answer = _obey(order, memory, workplace, stacks, exchanges)
             if os.getppid() != parent:
                 return
             connection.send_bytes(answer.encoded())
@@ -115,7 +115,7 @@ def _obey(
     order: Order,
     memory: SharedMemory,
     workplace: Workplace,
-    space: Workspace,
+    stacks: Stacks,
     exchanges: dict[int, Exchange],
 ) -> Answer:
     started = time.perf_counter_ns()
@@ -128,7 +128,7 @@ def _obey(
     exchange = dataclasses.replace(
         exchanges[order.serial], memories=tasks.memories, residuals=tasks.residuals
     )
-    results = [r for group in tasks.groups for r in _attempt(space, workplace, exchange, group)]
+    results = [r for group in tasks.groups for r in _attempt(stacks, workplace, exchange, group)]
     _flush()
     try:
         parcel = Parcel(results)
@@ -164,15 +164,15 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _attempt(
-    space: Workspace, workplace: Workplace, exchange: Exchange, group: Group
+    stacks: Stacks, workplace: Workplace, exchange: Exchange, group: Group
 ) -> list[Outcome | Failure]:
     try:
-        return list(perform_group(space, workplace, exchange, group))
+        return list(perform_group(stacks, workplace, exchange, group))
     except Exception as error:
         if len(group) == 1:
             return [_failure(error, exchange, group[0])]
     # Whose fault it is shows only one by one; a task does not depend on those before it.
-    return [r for position in group for r in _attempt(space, workplace, exchange, (position,))]
+    return [r for position in group for r in _attempt(stacks, workplace, exchange, (position,))]
 
 
 def _failure(error: Exception, exchange: Exchange, position: int) -> Failure:
