@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from bellwether.core.dataset import Samples
+from bellwether.core.errors import BellwetherError
 from bellwether.core.sgd import SGD
 from bellwether.core.streams import Order, permutations
 
 
-class NotStackable(Exception):
+class NotStackable(BellwetherError):
     """These clients cannot be computed side by side; the message says why."""
 
 
@@ -35,12 +36,12 @@ class StackedBatch:
         """Whether all samples count."""
         return min(self.sizes) == self.inputs.shape[1]
 
-    def weights(self, totals: Sequence[int]) -> Tensor:
+    def weights(self, totals: Sequence[int], dtype: torch.dtype) -> Tensor:
         """[m, b]: 1 / total for a client's samples, 0 for padding."""
         width, where = self.inputs.shape[1], self.inputs.device
         counts = torch.tensor(self.sizes, device=where)
         counted = torch.arange(width, device=where) < counts.unsqueeze(1)
-        return counted / torch.tensor(totals, device=where).unsqueeze(1)
+        return counted / torch.tensor(totals, device=where, dtype=dtype).unsqueeze(1)
 
     def of(self, row: int) -> Samples:
         """One client's samples, without padding."""

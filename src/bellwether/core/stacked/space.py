@@ -77,7 +77,7 @@ class StackedSpace:
     def _set_gradient(self, batch: StackedBatch, totals: tuple[int, ...]) -> None:
         """Each row: the gradient of the sum of the client's losses, divided by its total."""
         even = batch.even and totals == batch.sizes
-        weights = None if even else batch.weights(totals).to(self.dtype)
+        weights = None if even else batch.weights(totals, self.dtype)
         if self._layers is not None:
             x: Tensor = batch.inputs
             for layer in self._layers:
