@@ -11,14 +11,23 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bellwether import SGD, Federation, algorithms, compression, participation, train
+from bellwether import (
+    SGD,
+    Federation,
+    algorithms,
+    compression,
+    federate,
+    participation,
+    partition,
+    train,
+)
 from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, mean
 from bellwether.core.errors import ClientFailed, InputError
-from bellwether.core.stacked.data import StackedData
+from bellwether.core.stacked.data import of_each
 from bellwether.core.stacked.rule import groups
 from bellwether.core.stacked.space import StackedSpace
 from bellwether.core.vector import norm
-from bellwether.core.workspace import Workspace, squared_error
+from bellwether.core.workspace import Regularised, Workspace, squared_error
 from bellwether.engines import Local
 
 CLIENT = SGD(lr=0.1, epochs=2, batch_size=8, decay=0.95, weight_decay=1e-3)
@@ -140,6 +149,25 @@ def test_any_loss(model: Callable[[], nn.Module]) -> None:
     assert apart(one_by_one, trained(method, model, loss=root_mean_square, batch_clients=7)) < 1e-12
 
 
+@pytest.mark.parametrize("model", [linear, Skipping])
+def test_a_penalty_belongs_to_each_row(model: Callable[[], nn.Module]) -> None:
+    method = algorithms.create("FedCLG-C", client=CLIENT, server=SERVER)
+    loss = Regularised(functional.cross_entropy, 0.1)
+    one_by_one = trained(method, model, loss=loss)
+    assert apart(one_by_one, trained(method, model, loss=loss, batch_clients=7)) < 1e-12
+
+
+def test_bytes_and_clients_of_one_data_set() -> None:
+    """`federate` leaves all samples in one place: they are read from there, and scaled."""
+    draw = torch.Generator().manual_seed(5)
+    x = torch.randint(256, (90, 6), generator=draw, dtype=torch.uint8)
+    y = torch.randint(3, (90,), generator=draw)
+    held = federate((x, y), clients=8, partition=partition.DirichletByClass(1.0), seed=1)
+    method = algorithms.create("SCAFFOLD", client=CLIENT)
+    one_by_one = trained(method, perceptron, federation=held)
+    assert apart(one_by_one, trained(method, perceptron, federation=held, batch_clients=7)) < 1e-12
+
+
 def test_compression_and_error_feedback() -> None:
     method = algorithms.create("FedAvg", client=CLIENT)
     one, other = (
@@ -239,7 +267,7 @@ def test_gradients_in_chunks(sizes: list[int], chunk: int, model: Callable[[], n
     data = [space.admit(Federation.from_arrays([holder(n, draw)]).client(0)) for n in sizes]
     stacked = StackedSpace(space, len(sizes))
     stacked.load(space.parameters.clone(), space.read_buffers())
-    rows = stacked.mean_gradient(StackedData(tuple(data)), chunk)
+    rows = stacked.mean_gradient(of_each(data), chunk)
     for row, each in zip(rows, data, strict=True):
         assert (row - space.mean_gradient(each, chunk)).abs().max() < 1e-13
 

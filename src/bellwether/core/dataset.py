@@ -1,7 +1,7 @@
 """Samples as tensors, checked once at the boundary."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -44,6 +44,13 @@ class Samples(NamedTuple):
     def union(self, other: "Samples") -> "Samples":
         """These samples, then those."""
         return Samples(*(torch.cat(both) for both in zip(self, other, strict=True)))
+
+
+class Gathered(NamedTuple):
+    """The samples of many in one place, and where there a participant's are."""
+
+    samples: Samples
+    rows: Callable[[int], NDArray[np.int64]]
 
 
 def samples(inputs: Any, targets: Any, owner: str) -> Samples:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from bellwether.core.dataset import Samples
+from bellwether.core.dataset import Gathered, Samples
 from bellwether.core.vector import Vector
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ class Federation(Protocol):
 
     def client(self, client: int) -> Samples:
         """What this client holds."""
+
+    @property
+    def gathered(self) -> Gathered | None:
+        """All clients' samples, if they lie in one place."""
 
     def sizes(self, clients: Sequence[int]) -> Sequence[int] | None:
         """How many samples each of them holds; None where that is not known without loading."""

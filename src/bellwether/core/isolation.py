@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import torch
 
-from bellwether.core.sgd import random_state, set_random_state
+from bellwether.core.streams import random_state, set_random_state
 
 
 @contextmanager

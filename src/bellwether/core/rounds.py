@@ -122,6 +122,8 @@ class _Cohorts:
         self._round = before.round + 1
         self._server = server
         self._open: list[Iterator[Reply[Any]]] = []
+        self._sums: list[tuple[int, str, Tensor]] = []
+        """Of vectors that are not looked at yet; one NaN or Inf makes the sum so."""
 
     @property
     def samples(self) -> int:
@@ -186,6 +188,10 @@ class _Cohorts:
         for replies in self._open:
             for _ in replies:
                 pass
+        if self._sums:  # one look at them all: a GPU would have to wait for each
+            finite = torch.stack([total for _, _, total in self._sums]).isfinite().tolist()
+            for (client, name, _), fine in zip(self._sums, finite, strict=True):
+                self._refuse(client, name, fine)
 
     def _accept(self, exchange: Exchange, outcomes: Iterator[Outcome]) -> Iterator[Reply[Any]]:
         sent = exchange.buffers
@@ -211,14 +217,19 @@ class _Cohorts:
             self._server.buffers = sent + moved / mass.clamp(min=1)
 
     def _check(self, client: int, upload: Any) -> None:
-        if not self._setting.stop_on_divergence:
-            return
-        for name, vector in vectors(upload).items():
-            if not _finite(vector):
-                raise Diverged(
-                    f"round {self._round}, client {client}: {name} is not finite;"
-                    f" {_hint(self._setting.algorithm, 'client', 'server')}"
-                )
+        if self._setting.stop_on_divergence:
+            for name, vector in vectors(upload).items():
+                if vector.device.type == "cpu":
+                    self._refuse(client, name, _finite(vector))
+                else:
+                    self._sums.append((client, name, vector.sum()))
+
+    def _refuse(self, client: int, name: str, finite: bool) -> None:
+        if not finite:
+            raise Diverged(
+                f"round {self._round}, client {client}: {name} is not finite;"
+                f" {_hint(self._setting.algorithm, 'client', 'server')}"
+            )
 
 
 def _statistics(setting: Setting, cohort: int) -> dict[int, Tensor]:

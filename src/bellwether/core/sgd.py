@@ -7,12 +7,11 @@ from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
-from bellwether.core.streams import permutation
+from bellwether.core.streams import permutation, random_state, set_random_state
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Space
 
@@ -157,16 +156,3 @@ def descend(
         y.add_(g, alpha=-rate)
         steps += 1
     return steps
-
-
-def random_state() -> tuple[Tensor, ...]:
-    """The state of torch's default generators."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return (torch.default_generator.get_state(), *cuda)
-
-
-def set_random_state(state: tuple[Tensor, ...]) -> None:
-    """Put torch's default generators back."""
-    torch.default_generator.set_state(state[0])
-    if len(state) > 1:
-        torch.cuda.set_rng_state_all(list(state[1:]))

@@ -41,6 +41,19 @@ def seed_torch(seed: int, purpose: str, *address: int) -> None:
         torch.cuda.manual_seed_all(value)
 
 
+def random_state() -> tuple[Tensor, ...]:
+    """The state of torch's default generators."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return (torch.default_generator.get_state(), *cuda)
+
+
+def set_random_state(state: tuple[Tensor, ...]) -> None:
+    """Put torch's default generators back."""
+    torch.default_generator.set_state(state[0])
+    if len(state) > 1:
+        torch.cuda.set_rng_state_all(list(state[1:]))
+
+
 def permutation(stream: int, epoch: int, count: int) -> Tensor:
     """The order in which samples come in an epoch: 0 .. count-1, sorted by their hashes.
 

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
+from bellwether.core.graphs import graphed
 from bellwether.core.heap import keep_heap
 from bellwether.core.pooling import quicken
 from bellwether.core.vector import FlatModule, Vector, dot
@@ -86,6 +87,7 @@ class Workspace(FlatModule):
         keep_heap()
         self.l2 = loss.l2 if isinstance(loss, Regularised) else 0.0
         self.loss = loss.loss if isinstance(loss, Regularised) else loss
+        self._run = graphed(self._compute, self.uncommitted, self.device)
 
     def penalty(self) -> float:
         """l2/2 |x|^2 of the model that is loaded; without l2 it is 0 whatever x is."""
@@ -104,16 +106,8 @@ class Workspace(FlatModule):
 
         More than `CHUNK` samples are taken in pieces, weighted by their sizes.
         """
-        self.gradient.zero_()
-        if not self.size:
-            return
-        for piece in pieces(batch, CHUNK):
-            loss = self.loss(self.module(piece.inputs), piece.targets)
-            if piece.size != batch.size:
-                loss = loss * (piece.size / batch.size)
-            loss.backward()
-        if self.l2:
-            self.gradient.add_(self.parameters, alpha=self.l2)
+        if self.size:
+            self._run(*batch)
 
     def mean_gradient(self, data: Samples, chunk: int | None) -> Vector:
         """The gradient of the mean loss over all data, in chunks; memory is one chunk's."""
@@ -125,6 +119,16 @@ class Workspace(FlatModule):
             self.backward(piece)
             total.add_(self.gradient, alpha=piece.size / data.size)
         return total
+
+    def _compute(self, inputs: Tensor, targets: Tensor) -> None:
+        self.gradient.zero_()
+        for piece in pieces(Samples(inputs, targets), CHUNK):
+            loss = self.loss(self.module(piece.inputs), piece.targets)
+            if piece.size != len(targets):
+                loss = loss * (piece.size / len(targets))
+            loss.backward()
+        if self.l2:
+            self.gradient.add_(self.parameters, alpha=self.l2)
 
     def _admit(self, tensor: Tensor) -> Tensor:
         if tensor.dtype == torch.uint8:

@@ -128,6 +128,9 @@ def train(
             workplace = dataclasses.replace(workplace, classes=outputs)
             if federation.has_server_data:
                 check_labels(federation.server(1), outputs, "the server")
+        if space.device.type != "cpu":
+            federation = federation.on(space.device, space.dtype)
+            workplace = dataclasses.replace(workplace, federation=federation)
         method = algorithm.laid_out(space.layers)
         workplace = dataclasses.replace(workplace, algorithm=method)
         setting = core.Setting(

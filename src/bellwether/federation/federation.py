@@ -1,11 +1,13 @@
 """A federation: what each client and the server hold, and the test samples."""
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
+import torch
 
 from bellwether.core import interfaces
-from bellwether.core.dataset import Dataset, Samples
+from bellwether.core.dataset import Dataset, Gathered, Samples
 from bellwether.core.errors import InputError
 from bellwether.core.streams import generator
 from bellwether.federation.checks import whole
@@ -139,6 +141,25 @@ class Federation(interfaces.Federation):
             raise InputError("the server of this federation has no data; give it server=...")
         return self._server(whole(round, "a round"))
 
+    @property
+    def gathered(self) -> Gathered | None:
+        return self._client.gathered
+
+    def on(self, device: torch.device, dtype: torch.dtype) -> "Federation":
+        """With its samples there, floating values in this precision; lazy clients load as before.
+
+        For a GPU: what a round needs is then there already.
+        """
+
+        def move(held: Samples) -> Samples:
+            return Samples(*(t.to(device, dtype if t.is_floating_point() else None) for t in held))
+
+        moved = copy.copy(self)
+        moved._client = self._client.moved(move)
+        moved._server = self._server and self._server.moved(move)
+        moved._test = self._test and move(self._test)
+        return moved
+
     def __repr__(self) -> str:
         server = "with" if self.has_server_data else "without"
         return f"<Federation: {self._population} clients, {server} server data>"
@@ -172,11 +193,10 @@ def federate(
         parties[server.source.name] = server.source.train
     alike(parties)
     manifest, owned = _decide(name, parties[_TRAIN], clients, partition, server, seed)
-    shared = Shared(parties[_TRAIN], manifest)
-    of_server = Shared(owned, manifest).server
+    of_server = Shared(owned, manifest.server_samples)
     return Federation(
         clients,
-        shared.client,
+        Shared(parties[_TRAIN], manifest.clients.__getitem__),
         (of_server if manifest.drawn is not None else Same(of_server(1))) if server else None,
         parties.get(_TEST),
         sizes=manifest.sizes.tolist(),

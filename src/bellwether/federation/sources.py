@@ -2,20 +2,34 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from bellwether.core.dataset import Samples, samples
+from bellwether.core.dataset import Gathered, Samples, samples
 from bellwether.core.errors import InputError
 from bellwether.federation.groups import Indices
-from bellwether.federation.manifest import Manifest
 
 Pair = tuple[Any, Any]
 """Inputs and targets of equal length, as arrays or tensors."""
-Source = Callable[[int], Samples]
-"""A client's samples by its id, or the server's by the round."""
+Move = Callable[[Samples], Samples]
+"""To a device, and in the precision of a model."""
+
+
+class Source(Protocol):
+    """A client's samples by its id, or the server's by the round."""
+
+    def __call__(self, number: int, /) -> Samples:
+        """The samples."""
+
+    def moved(self, move: Move) -> "Source":
+        """With its samples elsewhere; one that holds none stays as it is."""
+
+    @property
+    def gathered(self) -> Gathered | None:
+        """All samples in one place, where they are in one."""
 
 
 class Form(NamedTuple):
@@ -73,8 +87,16 @@ class Listed:
 
     clients: tuple[Samples, ...]
 
+    gathered = None
+
     def __call__(self, client: int) -> Samples:
         return self.clients[client]
+
+    def moved(self, move: Move) -> "Source":
+        """In one place there: a GPU takes a whole cohort's samples from it at once."""
+        whole = Samples(*(torch.cat(tensors) for tensors in zip(*self.clients, strict=True)))
+        ends = np.cumsum([client.size for client in self.clients])
+        return Shared(move(whole), _Runs(ends))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +104,13 @@ class Same:
     """The same samples in every round."""
 
     held: Samples
+    gathered = None
 
     def __call__(self, _: int) -> Samples:
         return self.held
+
+    def moved(self, move: Move) -> "Source":
+        return Same(move(self.held))
 
 
 @dataclass(eq=False)
@@ -93,6 +119,10 @@ class Loaded:
 
     load: Callable[[int], Pair]
     form: Form | None
+    gathered = None
+
+    def moved(self, move: Move) -> "Source":
+        return self
 
     def __call__(self, client: int) -> Samples:
         owner = f"client {client}"
@@ -103,19 +133,31 @@ class Loaded:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Private copies from one data set, by its manifest."""
+    """Private copies of a data set's samples: those in these rows."""
 
     data: Samples
-    manifest: Manifest
+    rows: Callable[[int], Indices]
 
-    def client(self, client: int) -> Samples:
-        return self._take(self.manifest.clients[client])
+    @property
+    def gathered(self) -> Gathered:
+        return Gathered(self.data, self.rows)
 
-    def server(self, round: int) -> Samples:
-        return self._take(self.manifest.server_samples(round))
+    def moved(self, move: Move) -> "Source":
+        return Shared(move(self.data), self.rows)
 
-    def _take(self, indices: Indices) -> Samples:
-        return self.data.take(torch.tensor(indices, device=self.data.inputs.device))
+    def __call__(self, number: int) -> Samples:
+        return self.data.take(torch.tensor(self.rows(number), device=self.data.inputs.device))
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """The rows of clients that lie end to end."""
+
+    ends: Indices
+
+    def __call__(self, client: int) -> Indices:
+        start = self.ends[client - 1] if client else 0
+        return np.arange(start, self.ends[client])
 
 
 def _compact(tensor: Tensor) -> Tensor:

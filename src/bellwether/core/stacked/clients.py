@@ -2,18 +2,25 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bellwether.core import streams
-from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.participants import Participant
 from bellwether.core.sgd import SGD
-from bellwether.core.stacked.data import NotStackable, StackedBatch, StackedData, batches, bucket
+from bellwether.core.stacked.data import (
+    NotStackable,
+    StackedBatch,
+    StackedData,
+    batches,
+    bucket,
+    of_each,
+    of_one,
+)
 from bellwether.core.stacked.space import StackedSpace
 from bellwether.core.tasks import (
     Exchange,
@@ -41,12 +48,12 @@ class StackedClients(Participant):
         workplace: Workplace,
         exchange: Exchange,
         identities: Sequence[int],
-        held: Sequence[Samples],
+        data: StackedData,
         memory: Any,
     ) -> None:
         address = (exchange.round, exchange.exchange)
         super().__init__(space, exchange.buffers, exchange.chunk, workplace.seed, *address)
-        self.data = StackedData(tuple(map(space.admit, held)))
+        self.data = data
         self.memory = memory
         self._identities = identities
 
@@ -54,7 +61,10 @@ class StackedClients(Participant):
     def samples(self) -> Any:
         """n_i: a number, or a column of them."""
         sizes = self.data.sizes
-        return sizes[0] if len(set(sizes)) == 1 else torch.tensor(sizes).unsqueeze(1)
+        even = len(set(sizes)) == 1
+        return (
+            sizes[0] if even else torch.tensor(sizes, device=self._space.parameters.device)[:, None]
+        )
 
     @property
     def position(self) -> int:
@@ -99,21 +109,37 @@ def perform_group(
     """The tasks of some members of a cohort, in this order; side by side where they can be."""
     if len(positions) == 1:
         return [perform(stacks.space, workplace, exchange, positions[0])]
-    held = [samples_of(workplace, exchange, exchange.cohort[p]) for p in positions]
+    sizes, of = _data(stacks.space, workplace, exchange, positions)
     buckets: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for row, data in enumerate(held):
-        buckets[bucket(data.size, exchange.chunk)].append(row)
+    for place, size in enumerate(sizes):
+        buckets[bucket(size, exchange.chunk)].append(place)
     done: dict[int, Outcome] = {}
-    for rows in buckets.values():
-        here = [positions[row] for row in rows]
+    for places in buckets.values():
+        here = [positions[place] for place in places]
         try:
-            if len(rows) == 1 or exchange.keeps_statistics:
+            if len(here) == 1 or exchange.keeps_statistics:
                 raise NotStackable("one client alone, or with statistics of its own")
-            outcomes = _together(stacks, workplace, exchange, here, [held[row] for row in rows])
+            outcomes = _together(stacks, workplace, exchange, here, of(places))
         except NotStackable:
             outcomes = [perform(stacks.space, workplace, exchange, p) for p in here]
         done |= {outcome.position: outcome for outcome in outcomes}
     return [done[position] for position in positions]
+
+
+def _data(
+    space: Workspace, workplace: Workplace, exchange: Exchange, positions: Sequence[int]
+) -> tuple[Sequence[int], Callable[[Sequence[int]], StackedData]]:
+    """How many samples each of them has, and the samples of some of them side by side."""
+    identities = [exchange.cohort[p] for p in positions]
+    gathered = workplace.federation.gathered
+    if gathered and not exchange.shares_server_data:
+        rows = [gathered.rows(identity) for identity in identities]
+        data = gathered.samples
+        return [len(r) for r in rows], lambda places: of_one(
+            data, [rows[p] for p in places], space.admit
+        )
+    each = [space.admit(samples_of(workplace, exchange, identity)) for identity in identities]
+    return [data.size for data in each], lambda places: of_each([each[p] for p in places])
 
 
 def _together(
@@ -121,19 +147,19 @@ def _together(
     workplace: Workplace,
     exchange: Exchange,
     positions: Sequence[int],
-    held: Sequence[Samples],
+    data: StackedData,
 ) -> list[Outcome]:
     identities = [exchange.cohort[p] for p in positions]
     space = stacks.of(len(positions))
     memory = _stacked([memory_of(exchange, i, stacks.space.parameters) for i in identities])
-    clients = StackedClients(space, workplace, exchange, identities, held, memory)
+    clients = StackedClients(space, workplace, exchange, identities, data, memory)
     where = f"clients {', '.join(map(str, identities))}, round {exchange.round}"
     uploads = _rows(answer(exchange, clients, where), len(positions), space.size)
     memories = _rows(clients.memory, len(positions), space.size)
     size = space.size
     return [
-        reported(workplace, exchange, p, upload, clients.buffers, kept, data.size, size)
-        for p, upload, kept, data in zip(positions, uploads, memories, held, strict=True)
+        reported(workplace, exchange, p, upload, clients.buffers, kept, samples, size)
+        for p, upload, kept, samples in zip(positions, uploads, memories, data.sizes, strict=True)
     ]
 
 

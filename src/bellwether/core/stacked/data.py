@@ -1,6 +1,6 @@
 """The samples of several clients, and their mini-batches side by side."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,6 +13,9 @@ from bellwether.core.dataset import Samples
 from bellwether.core.errors import BellwetherError
 from bellwether.core.sgd import SGD
 from bellwether.core.streams import Order, permutations
+
+Take = Callable[[Sequence[Order]], Samples]
+"""Samples [m, b, ...] at these rows of each client's own."""
 
 
 class NotStackable(BellwetherError):
@@ -49,21 +52,15 @@ class StackedBatch:
         return Samples(self.inputs[row, :size], self.targets[row, :size])
 
 
-@dataclass(frozen=True, eq=False)
 class StackedData:
     """The samples of several clients, on the device that computes."""
 
-    clients: tuple[Samples, ...]
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
+    def __init__(self, sizes: Sequence[int], take: Take) -> None:
+        self.sizes = tuple(sizes)
         """n_i."""
-        return tuple(client.size for client in self.clients)
-
-    @cached_property
-    def size(self) -> int:
+        self.size = max(sizes)
         """The largest n_i."""
-        return max(self.sizes)
+        self._take = take
 
     @cached_property
     def whole(self) -> StackedBatch:
@@ -92,32 +89,43 @@ class StackedData:
         """The samples at these places of each client, padded to the same length."""
         sizes = tuple(map(len, rows))
         width = max(sizes)
-        padded = [row if len(row) == width else np.pad(row, (0, width - len(row))) for row in rows]
-        offsets = np.cumsum((0, *self.sizes[:-1]))[:, None]
-        places = torch.from_numpy((np.stack(padded) + offsets).reshape(-1))
-        inputs, targets = (
-            self._apart(padded)
-            if pool is None
-            else pool.index_select(0, places.to(pool.device)).unflatten(0, (len(rows), width))
-            for pool in self._pools
-        )
-        return StackedBatch(inputs, targets, sizes)
+        padded = [np.pad(row, (0, width - len(row))) if len(row) < width else row for row in rows]
+        return StackedBatch(*self._take(padded), sizes)
 
-    def _apart(self, rows: Sequence[Order]) -> Tensor:
-        first = self.clients[0].inputs
-        stacked = first.new_empty((len(rows), len(rows[0]), *first.shape[1:]))
-        for client, row, place in zip(self.clients, rows, stacked, strict=True):
-            torch.index_select(client.inputs, 0, torch.from_numpy(row), out=place)
-        return stacked
 
-    @cached_property
-    def _pools(self) -> tuple[Tensor | None, Tensor]:
-        """All inputs and targets end to end, for one call in the place of one a client.
+def of_each(clients: Sequence[Samples]) -> StackedData:
+    """Clients that each hold their own samples."""
+    sizes = [client.size for client in clients]
+    starts = np.cumsum([0, *sizes[:-1]])[:, None]
+    targets = torch.cat([client.targets for client in clients])
 
-        On a CPU no inputs: copying them first would cost more than the calls.
-        """
-        inputs, targets = zip(*self.clients, strict=True)
-        return None if inputs[0].device.type == "cpu" else torch.cat(inputs), torch.cat(targets)
+    def take(rows: Sequence[Order]) -> Samples:
+        # Each client's inputs are read where they lie: to put them together first costs more.
+        first = clients[0].inputs
+        inputs = first.new_empty((len(rows), len(rows[0]), *first.shape[1:]))
+        for client, row, place in zip(clients, rows, inputs, strict=True):
+            where = torch.from_numpy(row).to(first.device)
+            torch.index_select(client.inputs, 0, where, out=place)
+        return Samples(inputs, _at(targets, np.stack(rows) + starts))
+
+    return StackedData(sizes, take)
+
+
+def of_one(
+    gathered: Samples, places: Sequence[Order], admit: Callable[[Samples], Samples]
+) -> StackedData:
+    """Clients whose samples are at these places of one data set; `admit` is the workspace's."""
+
+    def take(rows: Sequence[Order]) -> Samples:
+        where = np.stack([place[row] for place, row in zip(places, rows, strict=True)])
+        return admit(Samples(_at(gathered.inputs, where), _at(gathered.targets, where)))
+
+    return StackedData([len(place) for place in places], take)
+
+
+def _at(held: Tensor, rows: Order) -> Tensor:
+    where = torch.from_numpy(rows.reshape(-1)).to(held.device, non_blocking=True)
+    return held.index_select(0, where).view(*rows.shape, *held.shape[1:])
 
 
 def batches(data: StackedData, sgd: SGD, streams: Sequence[int]) -> Iterator[StackedBatch]:

@@ -132,12 +132,3 @@ def _sequence(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
             yield from _sequence(part, f"{name}{child}.")
     else:
         yield name, module
-
-
-def cross_entropy_slope(outputs: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:
-    """The slope of each client's mean cross-entropy at outputs [m, b, c]: (softmax - 1_y) w."""
-    slope = (outputs - outputs.amax(dim=-1, keepdim=True)).exp_()
-    slope.div_(slope.sum(dim=-1, keepdim=True))  # torch.softmax costs twice as much on short rows
-    places = targets.unsqueeze(-1)
-    slope.scatter_add_(-1, places, slope.new_full((), -1.0).expand(places.shape))
-    return slope.div_(outputs.shape[1]) if weights is None else slope.mul_(weights.unsqueeze(-1))

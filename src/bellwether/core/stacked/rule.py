@@ -10,7 +10,7 @@ from torch import nn
 
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
-from bellwether.core.stacked.data import StackedData
+from bellwether.core.stacked.data import of_each
 from bellwether.core.stacked.space import StackedSpace
 from bellwether.core.tasks import Workplace
 from bellwether.core.workspace import Workspace
@@ -86,7 +86,7 @@ def _compare(space: Workspace, samples: Sequence[Samples]) -> str:
     stacked = StackedSpace(space, len(samples))
     buffers = space.read_buffers()
     stacked.load(space.parameters.clone(), buffers)
-    stacked.backward(StackedData(tuple(samples)).whole)
+    stacked.backward(of_each(samples).whole)
     if not torch.equal(space.read_buffers(), buffers):
         return "the model keeps statistics of each client's own"
     for row, batch in zip(stacked.gradient, samples, strict=True):

@@ -8,8 +8,10 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn import functional
 
+from bellwether.core.graphs import graphed
 from bellwether.core.stacked.data import StackedBatch, StackedData
-from bellwether.core.stacked.layers import by_hand, cross_entropy_slope
+from bellwether.core.stacked.layers import by_hand
+from bellwether.core.stacked.losses import AnyLosses, CrossEntropies, RowLosses
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import CHUNK, Workspace
 
@@ -19,7 +21,7 @@ class StackedSpace:
 
     def __init__(self, space: Workspace, clients: int) -> None:
         self.clients = clients
-        self.loss = space.loss
+        self.loss, self.l2 = space.loss, space.l2
         self.dtype, self.device = space.dtype, space.device
         self.size = space.size
         self.parameters = space.parameters.new_zeros((clients, space.size))
@@ -34,6 +36,7 @@ class StackedSpace:
         if self._layers is None:
             for value in self._values.values():
                 value.requires_grad_()
+        self._classify = graphed(self._cross_entropy, self.uncommitted, self.device)
 
     @property
     def by_hand(self) -> bool:
@@ -62,6 +65,7 @@ class StackedSpace:
         """Set each row of `gradient` to that of the client's mean loss over its batch."""
         if self.size:
             self._set_gradient(batch, batch.sizes)
+            self._add_penalty(self.gradient)
 
     def mean_gradient(self, data: StackedData | StackedBatch, chunk: int | None) -> Vector:
         """Each row's gradient of the client's mean loss over all its data, in chunks."""
@@ -72,61 +76,45 @@ class StackedSpace:
         for batch in data.chunks(chunk or CHUNK):
             self._set_gradient(batch, data.sizes)
             total.add_(self.gradient)
+        self._add_penalty(total)
         return total
+
+    def _add_penalty(self, gradient: Vector) -> None:
+        if self.l2:
+            gradient.add_(self.parameters, alpha=self.l2)
 
     def _set_gradient(self, batch: StackedBatch, totals: tuple[int, ...]) -> None:
         """Each row: the gradient of the sum of the client's losses, divided by its total."""
-        even = batch.even and totals == batch.sizes
-        weights = None if even else batch.weights(totals, self.dtype)
-        if self._layers is not None:
-            x: Tensor = batch.inputs
-            for layer in self._layers:
-                x = layer.forward(x)
-            slope: Tensor | None = self._slope(x, batch, weights)
-            for layer in reversed(self._layers):
-                if slope is not None:
-                    slope = layer.backward(slope)
+        if self.loss is not functional.cross_entropy or batch.targets.ndim != 2:
+            self._compute(batch.inputs, AnyLosses(self.loss, batch, totals))
+        elif batch.even and totals == batch.sizes:
+            self._classify(batch.inputs, batch.targets)
+        else:
+            self._classify(batch.inputs, batch.targets, batch.weights(totals, self.dtype))
+
+    def _cross_entropy(
+        self, inputs: Tensor, targets: Tensor, weights: Tensor | None = None
+    ) -> None:
+        self._compute(inputs, CrossEntropies(targets, weights))
+
+    def _compute(self, inputs: Tensor, losses: RowLosses) -> None:
+        if self._layers is None:
+            outputs = vmap(self._outputs)(self._values, inputs)
+            values = list(self._values.values())
+            found = torch.autograd.grad(losses.total(outputs), values, materialize_grads=True)
+            torch._foreach_copy_(self._slopes, found)
             return
-        outputs = vmap(self._outputs)(self._values, batch.inputs)
-        total = self._total(outputs, batch, weights)
-        found = torch.autograd.grad(total, list(self._values.values()), materialize_grads=True)
-        torch._foreach_copy_(self._slopes, found)
+        x = inputs
+        for layer in self._layers:
+            x = layer.forward(x)
+        slope: Tensor | None = losses.slope(x)
+        for layer in reversed(self._layers):
+            if slope is not None:
+                slope = layer.backward(slope)
 
     def _outputs(self, values: dict[str, Tensor], inputs: Tensor) -> Tensor:
         outputs: Tensor = functional_call(self._space.module, values, (inputs,))
         return outputs
-
-    def _slope(self, outputs: Tensor, batch: StackedBatch, weights: Tensor | None) -> Tensor:
-        """The slope of the rows' losses at the outputs."""
-        if self._classifies(outputs, batch):
-            return cross_entropy_slope(outputs, batch.targets, weights)
-        leaf = outputs.detach().requires_grad_()
-        self._total(leaf, batch, weights).backward()
-        assert leaf.grad is not None
-        return leaf.grad
-
-    def _total(self, outputs: Tensor, batch: StackedBatch, weights: Tensor | None) -> Tensor:
-        """The sum of the rows' losses."""
-        if self._classifies(outputs, batch):
-            each = functional.cross_entropy(
-                outputs.flatten(0, 1), batch.targets.flatten(), reduction="none"
-            )
-            return each.sum() / outputs.shape[1] if weights is None else each @ weights.flatten()
-        total = outputs.new_zeros(())
-        for row, size in enumerate(batch.sizes):
-            if size:
-                loss = self.loss(outputs[row, :size], batch.targets[row, :size])
-                share = 1.0 if weights is None else float(weights[row, 0]) * size
-                total = total + loss * share
-        return total
-
-    def _classifies(self, outputs: Tensor, batch: StackedBatch) -> bool:
-        return (
-            self.loss is functional.cross_entropy
-            and outputs.ndim == 3
-            and batch.targets.ndim == 2
-            and not batch.targets.is_floating_point()
-        )
 
 
 def _stacked(flat: Vector, space: Workspace) -> dict[str, Tensor]:
