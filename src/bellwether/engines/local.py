@@ -32,12 +32,15 @@ class Local:
     of 1, but not with the number of workers.
     """
 
+    workers: int | Literal["auto"] = 1
+    batch_clients: Wish = 1
+    _pool: Pool | None = None
+    _seconds = 0.0
+    """What a client took, where "auto" has still to decide."""
+
     def __init__(self, workers: int | Literal["auto"] = 1, *, batch_clients: Wish = 1) -> None:
         self.workers = check_workers(workers)
         self.batch_clients = check_wish(batch_clients)
-        self._pool: Pool | None = None
-        self._seconds = 0.0
-        """What a client took, where "auto" has still to decide."""
 
     def __repr__(self) -> str:
         return f"Local(workers={self.workers!r}, batch_clients={self.batch_clients!r})"
