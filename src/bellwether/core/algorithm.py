@@ -1,6 +1,5 @@
 """A method is one frozen dataclass with two short functions, `round` and `local`."""
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +22,7 @@ from typing_extensions import TypeVar
 
 from bellwether.core.blocks import Block
 from bellwether.core.errors import InputError
+from bellwether.core.fields import values_of
 from bellwether.core.participants import Client, Server
 from bellwether.core.sgd import SGD
 from bellwether.core.vector import Layers, Vector
@@ -268,5 +268,4 @@ def side(algorithm: Algorithm[Any], name: str) -> SGD | None:
 
 
 def _numbers(upload: Any) -> dict[str, Any]:
-    values = {f.name: getattr(upload, f.name) for f in dataclasses.fields(upload)}
-    return {k: v for k, v in values.items() if isinstance(v, torch.Tensor | int | float)}
+    return {k: v for k, v in values_of(upload).items() if isinstance(v, torch.Tensor | int | float)}

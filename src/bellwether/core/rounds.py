@@ -122,8 +122,8 @@ class _Cohorts:
         self._round = before.round + 1
         self._server = server
         self._open: list[Iterator[Reply[Any]]] = []
-        self._sums: list[tuple[int, str, Tensor]] = []
-        """Of vectors that are not looked at yet; one NaN or Inf makes the sum so."""
+        self._unseen: list[tuple[int, str, Tensor]] = []
+        """Whether vectors on a GPU are finite, not looked at yet."""
 
     @property
     def samples(self) -> int:
@@ -188,9 +188,9 @@ class _Cohorts:
         for replies in self._open:
             for _ in replies:
                 pass
-        if self._sums:  # one look at them all: a GPU would have to wait for each
-            finite = torch.stack([total for _, _, total in self._sums]).isfinite().tolist()
-            for (client, name, _), fine in zip(self._sums, finite, strict=True):
+        if self._unseen:  # one look at them all: a GPU would have to wait for each
+            finite = torch.stack([flag for _, _, flag in self._unseen]).tolist()
+            for (client, name, _), fine in zip(self._unseen, finite, strict=True):
                 self._refuse(client, name, fine)
 
     def _accept(self, exchange: Exchange, outcomes: Iterator[Outcome]) -> Iterator[Reply[Any]]:
@@ -213,7 +213,8 @@ class _Cohorts:
                 moved[which] += weight * (outcome.buffers - sent[which])
                 mass[which] += weight
             yield Reply(upload, outcome.client, outcome.position, outcome.samples)
-        if mass.any():  # as a sum of changes, so that a constant buffer stays as it is
+        if len(sent) and mass.any():
+            # A sum of changes, so that a constant buffer stays as it is.
             self._server.buffers = sent + moved / mass.clamp(min=1)
 
     def _check(self, client: int, upload: Any) -> None:
@@ -222,7 +223,7 @@ class _Cohorts:
                 if vector.device.type == "cpu":
                     self._refuse(client, name, _finite(vector))
                 else:
-                    self._sums.append((client, name, vector.sum()))
+                    self._unseen.append((client, name, torch.isfinite(vector).all()))
 
     def _refuse(self, client: int, name: str, finite: bool) -> None:
         if not finite:

@@ -15,6 +15,7 @@ from bellwether.core.algorithm import Algorithm
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import BellwetherError, ClientFailed, InputError
 from bellwether.core.evaluation import check_labels
+from bellwether.core.fields import values_of
 from bellwether.core.interfaces import Compressor, Federation
 from bellwether.core.participants import Client
 from bellwether.core.vector import Vector
@@ -216,8 +217,7 @@ def named(where: str) -> Iterator[None]:
 
 def vectors(message: Any) -> dict[str, Tensor]:
     """The fields of a message that are vectors."""
-    values = {f.name: getattr(message, f.name) for f in dataclasses.fields(message)}
-    return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+    return {name: value for name, value in values_of(message).items() if isinstance(value, Tensor)}
 
 
 def versions(message: Any) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from bellwether.core.errors import WireError
+from bellwether.core.fields import fields_of
 
 T = TypeVar("T")
 
@@ -78,14 +79,15 @@ def _encode_fields(message: Any) -> bytes:
 
 
 def _fingerprint(schema: Any) -> bytes:
-    names = ",".join([schema.__name__, *(f.name for f in dataclasses.fields(schema))])
+    names = ",".join([schema.__name__, *(name for name, _ in fields_of(schema))])
     return struct.pack("<I", zlib.crc32(names.encode()))
 
 
 def _sent(message: Any) -> Iterator[tuple[int, Any]]:
-    for index, field in enumerate(dataclasses.fields(message)):
-        value = getattr(message, field.name)
-        default = field.default
+    for index, (name, default) in enumerate(fields_of(type(message))):
+        value = getattr(message, name)
+        if value is default:
+            continue
         if isinstance(value, Tensor):
             if value.numel() == 0 and isinstance(default, Tensor) and default.numel() == 0:
                 continue
@@ -175,7 +177,7 @@ class _Reader:
         return struct.unpack("<" + code, self.take(struct.calcsize("<" + code)))[0]
 
     def fields(self, schema: type[T], depth: int) -> T:
-        names = [f.name for f in dataclasses.fields(schema)]  # type: ignore[arg-type]
+        names = [name for name, _ in fields_of(schema)]
         values: dict[str, Any] = {}
         for _ in range(self.byte()):
             index = self.byte()

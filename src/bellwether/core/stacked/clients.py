@@ -1,6 +1,5 @@
 """Several clients at work side by side, and what comes of each."""
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from bellwether.core import streams
 from bellwether.core.errors import InputError
+from bellwether.core.fields import values_of
 from bellwether.core.participants import Participant
 from bellwether.core.sgd import SGD
 from bellwether.core.stacked.data import (
@@ -167,7 +167,7 @@ def _stacked(messages: Sequence[Any]) -> Any:
     """One dataclass with [m, ...] fields of several with [...] fields; None of Nones."""
     if messages[0] is None:
         return None
-    names = [f.name for f in dataclasses.fields(messages[0])]
+    names = values_of(messages[0])
     return type(messages[0])(*(torch.stack([getattr(m, n) for m in messages]) for n in names))
 
 
@@ -175,7 +175,7 @@ def _rows(message: Any, clients: int, size: int) -> list[Any]:
     """Each client's part of a dataclass: its row of what is [m, ...], the rest as it is."""
     if message is None:
         return [None] * clients
-    values = {f.name: getattr(message, f.name) for f in dataclasses.fields(message)}
+    values = values_of(message)
     return [
         type(message)(**{name: _row(value, row, clients, size) for name, value in values.items()})
         for row in range(clients)
