@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from bellwether import (
     SGD,
@@ -34,6 +35,7 @@ from bellwether import (
 from bellwether.algorithms import CATALOGUE, create
 from bellwether.core.errors import WorkerLost
 from bellwether.core.participants import Client
+from bellwether.core.workspace import Regularised
 from bellwether.engines import local as engine
 from bellwether.engines.local import Local, cores
 from bellwether.engines.pool import Pool
@@ -209,10 +211,24 @@ def test_auto_takes_workers_once_they_pay(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Pool, "submit", lambda *given: pools.append(given[0]) or submit(*given))
     monkeypatch.setattr(engine, "cores", lambda: 2)
     expected = bits(FedAvg(CLIENT), REFERENCE)
-    for worthwhile, exchanges in ((1e9, 0), (1e-9, 2)):
+    for worthwhile, works in ((1e9, 0), (1e-9, 4)):  # clients and an evaluation, twice
         monkeypatch.setattr(engine, "WORTHWHILE", worthwhile)
         assert bits(FedAvg(CLIENT), Local(workers="auto")) == expected
-        assert len(pools) == exchanges  # the first round is measured
+        assert len(pools) == works  # the first round is measured
+
+
+def test_an_evaluation_in_pieces() -> None:
+    draw = torch.Generator().manual_seed(3)
+    x, y = torch.randn(1300, 6, generator=draw), torch.randint(3, (1300,), generator=draw)
+    held = Federation.from_arrays([(x[:9], y[:9]), (x[9:30], y[9:30])], test=(x, y))
+    loss = Regularised(functional.cross_entropy, 0.1)
+    found = [
+        train(FedAvg(CLIENT), held, lambda: nn.Linear(6, 3), 3, loss=loss, engine=Local(n)).history
+        for n in (1, 2, 3)
+    ]
+    metrics = [[record.metrics for record in history] for history in found]
+    assert metrics[0] == metrics[1] == metrics[2]
+    assert all(0 < record["accuracy"] < 1 for record in metrics[0])
 
 
 def test_in_a_thread() -> None:

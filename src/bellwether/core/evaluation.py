@@ -1,33 +1,79 @@
 """What a model can do: loss and accuracy on samples that nobody trains on."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
 from bellwether.core.vector import Vector
-from bellwether.core.workspace import Workspace, pieces
+from bellwether.core.workspace import Workspace
 
 CHUNK = 500
 
 
+class Score(NamedTuple):
+    """What a model can do on a piece of the test samples."""
+
+    loss: Tensor
+    """The sum of the losses, in float64."""
+    right: Tensor
+    """How many labels it names."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model that is to be evaluated, piece by piece."""
+
+    model: Vector
+    buffers: Vector
+
+
 def evaluate(space: Workspace, data: Samples, x: Vector, buffers: Vector) -> dict[str, float]:
     """Mean loss and, for class labels, accuracy of the model x."""
-    space.load(x, buffers)
+    evaluation = Evaluation(x, buffers)
+    return metrics(space, data, evaluation, scores(space, data, evaluation, range(count(data))))
+
+
+def count(data: Samples) -> int:
+    """How many pieces the samples are evaluated in."""
+    return -(-data.size // CHUNK)
+
+
+def scores(
+    space: Workspace, data: Samples, evaluation: Evaluation, numbers: Iterable[int]
+) -> list[Score]:
+    """The scores of the pieces with these numbers."""
+    space.load(evaluation.model, evaluation.buffers)
     space.module.eval()
-    loss = torch.zeros((), dtype=torch.float64, device=space.device)
-    right = torch.zeros((), dtype=torch.int64, device=space.device)
     with torch.no_grad():
-        for piece in pieces(data, CHUNK):
-            piece = space.admit(piece)
-            outputs = space.module(piece.inputs)
-            loss += space.loss(outputs, piece.targets).double() * piece.size
-            if data.labelled:
-                right += (predictions(outputs, piece.targets) == piece.targets).sum()
-    metrics = {"loss": loss.item() / data.size + space.penalty()}
+        return [
+            _score(space, Samples(*(t[n * CHUNK : (n + 1) * CHUNK] for t in data))) for n in numbers
+        ]
+
+
+def metrics(
+    space: Workspace, data: Samples, evaluation: Evaluation, scores: Iterable[Score]
+) -> dict[str, float]:
+    """The whole from the scores of all pieces, in their order."""
+    loss, right = (sum(values) for values in zip(*scores, strict=True))
+    found = {"loss": float(loss) / data.size + space.penalty(evaluation.model)}
     if data.labelled:
-        metrics["accuracy"] = right.item() / data.targets.numel()
-    return metrics
+        found["accuracy"] = int(right) / data.targets.numel()
+    return found
+
+
+def _score(space: Workspace, piece: Samples) -> Score:
+    piece = space.admit(piece)
+    outputs = space.module(piece.inputs)
+    loss = space.loss(outputs, piece.targets).double() * piece.size
+    right = torch.zeros((), dtype=torch.int64, device=space.device)
+    if piece.labelled:
+        right = (predictions(outputs, piece.targets) == piece.targets).sum()
+    return Score(loss, right)
 
 
 def predictions(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
 """What the core asks of the other rooms: data, cohorts, places to run, compressors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from bellwether.core.dataset import Gathered, Samples
 from bellwether.core.vector import Vector
 
 if TYPE_CHECKING:
+    from bellwether.core.evaluation import Evaluation, Score
     from bellwether.core.tasks import Exchange, Outcome, Workplace
 
 
@@ -64,6 +65,14 @@ class Engine(Protocol):
 
     def stop(self) -> None:
         """Leave nothing behind."""
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """An engine that can evaluate where clients run, beside other work."""
+
+    def scores(self, evaluation: "Evaluation") -> "Callable[[], Iterable[Score]] | None":
+        """Start to evaluate; call the answer for the scores of all pieces. None: do it yourself."""
 
 
 @runtime_checkable

@@ -89,9 +89,8 @@ class Workspace(FlatModule):
         self.loss = loss.loss if isinstance(loss, Regularised) else loss
         self._run = graphed(self._compute, self.uncommitted, self.device)
 
-    def penalty(self) -> float:
-        """l2/2 |x|^2 of the model that is loaded; without l2 it is 0 whatever x is."""
-        x = self.parameters
+    def penalty(self, x: Vector) -> float:
+        """l2/2 |x|^2; without l2 it is 0 whatever x is."""
         return self.l2 / 2 * dot(x, x).item() if self.l2 else 0.0
 
     def admit(self, data: Samples) -> Samples:

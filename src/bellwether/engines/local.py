@@ -3,17 +3,19 @@
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 from typing import Literal
 
 from bellwether.core.errors import InputError
+from bellwether.core.evaluation import Evaluation, Score
 from bellwether.core.stacked.clients import Stacks, perform_group
 from bellwether.core.stacked.rule import Wish, check_wish, group_size, groups
 from bellwether.core.tasks import Exchange, Outcome, Workplace
 from bellwether.engines.parcels import Unfit
 from bellwether.engines.pool import Pool
 from bellwether.engines.processes import start_method
+from bellwether.engines.work import Clients, Pieces
 
 MOST = 8
 """Workers a core; more only take memory."""
@@ -59,11 +61,18 @@ class Local:
         if pool is None:
             return self._here(exchange)
         try:
-            task = pool.submit(exchange)
+            task = pool.submit(Clients(exchange))
         except Unfit as reason:
             self._fall_back(reason)
             return self._here(exchange)
         return self._there(exchange, pool.outcomes(task))
+
+    def scores(self, evaluation: Evaluation) -> Callable[[], Iterable[Score]] | None:
+        """Start to evaluate in the workers, if there are any; call the answer for the scores."""
+        if self._pool is None:
+            return None
+        pool, task = self._pool, self._pool.submit(Pieces(evaluation))
+        return lambda: pool.outcomes(task)
 
     def stop(self) -> None:
         if self._pool:

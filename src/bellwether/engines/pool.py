@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from typing import Any
 
 from bellwether.core.errors import WorkerLost
-from bellwether.core.stacked.rule import groups
-from bellwether.core.tasks import Exchange, Outcome, Workplace
+from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import Arena, aligned
 from bellwether.engines.jobs import Group, Job
 from bellwether.engines.parcels import Parcel, Place, Unfit, opened
@@ -24,7 +24,8 @@ from bellwether.engines.processes import (
     luggage,
     undisturbed,
 )
-from bellwether.engines.worker import LARGE, UNFIT, Answer, Failure, Order, Tasks, sendable
+from bellwether.engines.work import Work
+from bellwether.engines.worker import LARGE, UNFIT, Answer, Failure, Order, Tasks
 
 WAITING = 256 * 2**20
 """Bytes of outcomes that may wait for their turn, before workers must wait for the reader."""
@@ -62,26 +63,21 @@ class Pool:
         self._seen = 0
         self._luggage = self._put(things) if things else None
 
-    def submit(self, exchange: Exchange) -> "_Task":
-        """Set the workers to work on an exchange; `Unfit` if it cannot be sent."""
-        cohort = exchange.cohort
-        sizes = self._workplace.federation.sizes(cohort)
-        job = Job(
-            groups(len(cohort), self._group),
-            [1 + size for size in sizes or [0] * len(cohort)],
-            max(self._most + 1, WAITING // self._bytes),
-        )
-        place = self._put(Parcel(sendable(exchange, self._workplace)))
+    def submit(self, work: Work) -> "_Task":
+        """Set the workers to work; `Unfit` if it cannot be sent."""
+        groups, costs = work.groups(self._workplace, self._group), work.costs(self._workplace)
+        job = Job(groups, costs, max(self._most + 1, WAITING // self._bytes))
+        place = self._put(Parcel(work.packed(self._workplace)))
         self._serial += 1
-        task = _Task(self._serial, exchange, place, job)
+        task = _Task(self._serial, work, place, job)
         self._tasks.append(task)
-        while len(self._workers) < min(self._most, len(cohort)):
+        while len(self._workers) < min(self._most, len(costs)):
             self._hire()
         self._dispatch()
         return task
 
-    def outcomes(self, task: "_Task") -> Iterator[Outcome]:
-        """What came of the exchange, in cohort order; raises what a client raised."""
+    def outcomes(self, task: "_Task") -> Iterator[Any]:
+        """What came of the work, by position; raises what was raised there."""
         job = task.job
         while job.unread:
             while not job.ready:
@@ -153,14 +149,8 @@ class Pool:
         return None
 
     def _duty(self, task: "_Task", groups: list[Group]) -> "_Duty":
-        exchange = task.exchange
-        clients = [exchange.cohort[position] for group in groups for position in group]
-        kept = [
-            {client: all_of_them[client] for client in clients if client in all_of_them}
-            for all_of_them in (exchange.memories, exchange.residuals)
-        ]
-        tasks = self._put(Parcel(Tasks(groups, *kept)))
-        room = aligned(len(clients) * self._bytes)
+        tasks = self._put(Parcel(Tasks(groups, task.work.kept(groups))))
+        room = aligned(sum(map(len, groups)) * self._bytes)
         order = Order(task.serial, task.place, tasks, self._arena.take(room), room)
         return _Duty(task, groups, order)
 
@@ -221,21 +211,18 @@ class Pool:
                 if duty.task.deaths[group] < ATTEMPTS:
                     duty.task.job.put_back(group)
                 else:
-                    lost = Failure(self._lost(duty.task.exchange, group, code), "", False)
+                    lost = Failure(self._lost(duty.task.work, group, code), "", False)
                     duty.task.job.finish(group, [lost] * len(group))
             self._discharge(duty)
         self._hire()
 
-    def _lost(self, exchange: Exchange, group: Group, code: int | None) -> WorkerLost:
-        clients = ", ".join(str(exchange.cohort[position]) for position in group)
+    def _lost(self, work: Work, group: Group, code: int | None) -> WorkerLost:
         how = f"ended with exit code {code}; workers=1 may show why"
         if code == -signal.SIGKILL:
             how = f"were killed, as happens when memory runs out; {self._relief}"
         elif code is not None and code < 0:
             how = f"were ended by {signal.Signals(-code).name}; workers=1 may show why"
-        return WorkerLost(
-            f"client {clients}, round {exchange.round}: {ATTEMPTS} worker processes in a row {how}"
-        )
+        return WorkerLost(f"{work.name(group)}: {ATTEMPTS} worker processes in a row {how}")
 
     def _error(self, failure: Failure) -> Exception:
         if failure.short_of_memory:
@@ -249,10 +236,10 @@ class Pool:
 
 @dataclass(eq=False)
 class _Task:
-    """An exchange on its way, as the workers know it."""
+    """A work on its way, as the workers know it."""
 
     serial: int
-    exchange: Exchange
+    work: Work
     place: Place
     job: Job
     deaths: Counter[Group] = field(default_factory=Counter)

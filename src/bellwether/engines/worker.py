@@ -9,36 +9,36 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Self
 
 import torch
 
 from bellwether.core.errors import ClientFailed
-from bellwether.core.stacked.clients import Stacks, perform_group
-from bellwether.core.tasks import Exchange, Outcome, Workplace
+from bellwether.core.stacked.clients import Stacks
+from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import SharedMemory
 from bellwether.engines.jobs import Group
 from bellwether.engines.parcels import Parcel, Place, Unfit, opened
+from bellwether.engines.work import Kept, Work
 
 DONE, LARGE, UNFIT = range(3)
 """Kinds of answers: in the block; too large for it, so beside the answer; the reason why not."""
 
 
 class Order(NamedTuple):
-    """Do this: a parcel with the exchange, one with the tasks, and a block for the answer."""
+    """Do this: a parcel with the work, one with the part of it, and a block for the answer."""
 
     serial: int
-    """The exchange's own number."""
-    exchange: Place
+    """The work's own number."""
+    work: Place
     tasks: Place
     block: int
     room: int
 
     def encoded(self) -> bytes:
         """As it goes through the pipe: few bytes, so that sending never waits."""
-        return _ORDER.pack(self.serial, *self.exchange, *self.tasks, self.block, self.room)
+        return _ORDER.pack(self.serial, *self.work, *self.tasks, self.block, self.room)
 
     @classmethod
     def decoded(cls, data: bytes) -> Self:
@@ -75,11 +75,10 @@ _ANSWER = struct.Struct("<4q")
 
 @dataclasses.dataclass(frozen=True)
 class Tasks:
-    """The part of an exchange that concerns some of its members."""
+    """The part of a work that an order is about."""
 
     groups: list[Group]
-    memories: dict[int, Any]
-    residuals: dict[int, Any]
+    kept: Kept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,12 +97,12 @@ def serve(connection: Connection, memory: SharedMemory, workplace: Workplace) ->
     gc.freeze()  # what was there before stays shared with the parent: not even counted again
     parent = os.getppid()
     stacks: Stacks | None = None
-    exchanges: dict[int, Exchange] = {}
+    works: dict[int, Work] = {}
     while True:
         try:
             order = Order.decoded(connection.recv_bytes())
             stacks = stacks or Stacks(workplace.workspace())
-            answer = _obey(order, memory, workplace, stacks, exchanges)
+            answer = _obey(order, memory, workplace, stacks, works)
             if os.getppid() != parent:
                 return
             connection.send_bytes(answer.encoded())
@@ -116,19 +115,19 @@ def _obey(
     memory: SharedMemory,
     workplace: Workplace,
     stacks: Stacks,
-    exchanges: dict[int, Exchange],
+    works: dict[int, Work],
 ) -> Answer:
     started = time.perf_counter_ns()
-    shared = memory.upto(max(order.block + order.room, order.exchange.start + order.exchange.size))
-    if order.serial not in exchanges:
-        while len(exchanges) > 3:
-            del exchanges[min(exchanges)]
-        exchanges[order.serial] = received(opened(shared, order.exchange, copy=False), workplace)
-    tasks: Tasks = opened(shared, order.tasks, copy=False)
-    exchange = dataclasses.replace(
-        exchanges[order.serial], memories=tasks.memories, residuals=tasks.residuals
-    )
-    results = [r for group in tasks.groups for r in _attempt(stacks, workplace, exchange, group)]
+    shared = memory.upto(max(order.block + order.room, order.work.start + order.work.size))
+    if order.serial not in works:
+        while len(works) > 3:
+            del works[min(works)]
+        packed: Work = opened(shared, order.work, copy=False)
+        works[order.serial] = packed.unpacked(workplace)
+    work, tasks = works[order.serial], opened(shared, order.tasks, copy=False)
+    results = [
+        r for group in tasks.groups for r in _attempt(stacks, workplace, work, group, tasks.kept)
+    ]
     _flush()
     try:
         parcel = Parcel(results)
@@ -141,41 +140,19 @@ def _obey(
     return Answer(LARGE if beside else DONE, place.vectors, place.skeleton, elapsed, bytes(beside))
 
 
-def sendable(exchange: Exchange, workplace: Workplace) -> Exchange:
-    """The part of an exchange that all its members share; a function of the method by its name."""
-    local, memory = exchange.local, exchange.memory
-    method = workplace.algorithm
-    if method is not None and getattr(method, _name(local), None) == local:
-        local, memory = _name(local), None  # type: ignore[assignment]
-    return dataclasses.replace(exchange, local=local, memory=memory, memories={}, residuals={})
-
-
-def received(exchange: Exchange, workplace: Workplace) -> Exchange:
-    """What `sendable` made, as `perform` takes it."""
-    method = workplace.algorithm
-    if isinstance(exchange.local, str) and method is not None:
-        local = getattr(method, exchange.local)
-        return dataclasses.replace(exchange, local=local, memory=method.memory)
-    return dataclasses.replace(exchange)  # counts anew how often its vectors were written to
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", "")
-
-
 def _attempt(
-    stacks: Stacks, workplace: Workplace, exchange: Exchange, group: Group
-) -> list[Outcome | Failure]:
+    stacks: Stacks, workplace: Workplace, work: Work, group: Group, kept: Kept
+) -> list[Any]:
     try:
-        return list(perform_group(stacks, workplace, exchange, group))
+        return list(work.done(stacks, workplace, group, kept))
     except Exception as error:
         if len(group) == 1:
-            return [_failure(error, exchange, group[0])]
+            return [_failure(error, work.name(group))]
     # Whose fault it is shows only one by one; a task does not depend on those before it.
-    return [r for position in group for r in _attempt(stacks, workplace, exchange, (position,))]
+    return [r for p in group for r in _attempt(stacks, workplace, work, (p,), kept)]
 
 
-def _failure(error: Exception, exchange: Exchange, position: int) -> Failure:
+def _failure(error: Exception, where: str) -> Failure:
     trace = "".join(traceback.format_exception(error))
     chain = [error, error.__cause__]
     short = any(
@@ -183,16 +160,15 @@ def _failure(error: Exception, exchange: Exchange, position: int) -> Failure:
         or "can't allocate memory" in str(e)
         for e in chain
     )
-    return Failure(_portable(error, exchange, position), trace, short)
+    return Failure(_portable(error, where), trace, short)
 
 
-def _portable(error: Exception, exchange: Exchange, position: int) -> Exception:
+def _portable(error: Exception, where: str) -> Exception:
     """The error if it survives pickling, otherwise its words."""
     with contextlib.suppress(Exception):
         copy = pickle.loads(pickle.dumps(error))
         if type(copy) is type(error) and str(copy) == str(error):
             return error
-    where = f"client {exchange.cohort[position]}, round {exchange.round}"
     return ClientFailed(f"{where}: {type(error).__name__}: {error}")
 
 

@@ -16,8 +16,8 @@ from bellwether.core.algorithm import Algorithm, check_cohort, check_settings
 from bellwether.core.compression import Kept
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
-from bellwether.core.evaluation import check_fit, check_labels, evaluate
-from bellwether.core.interfaces import Compressor, Engine, Participation
+from bellwether.core.evaluation import Evaluation, check_fit, check_labels, evaluate, metrics
+from bellwether.core.interfaces import Compressor, Engine, Evaluator, Participation
 from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
 from bellwether.core.store import BUDGET, Store
@@ -193,9 +193,8 @@ class _Run:
         progress, record = core.play(self._setting, self.progress)
         test = self._setting.federation.test
         if evaluated and test is not None:
-            model, buffers = progress.state.model, progress.buffers
-            metrics = evaluate(self._setting.space, test, model, buffers)
-            record = dataclasses.replace(record, metrics=metrics)
+            found = self._metrics(test, Evaluation(progress.state.model, progress.buffers))
+            record = dataclasses.replace(record, metrics=found)
         if self._directory:
             self._directory.add(record)
         if self._history:  # keeping every model would cost rounds x d
@@ -203,6 +202,13 @@ class _Run:
         self._history.append(record)
         self.progress = progress
         return record
+
+    def _metrics(self, test: Samples, evaluation: Evaluation) -> dict[str, float]:
+        engine, space = self._setting.engine, self._setting.space
+        elsewhere = engine.scores(evaluation) if isinstance(engine, Evaluator) else None
+        if elsewhere is None:
+            return evaluate(space, test, evaluation.model, evaluation.buffers)
+        return metrics(space, test, evaluation, elsewhere())
 
     def save(self) -> None:
         if self._directory and self._saved != self.progress.round:
