@@ -88,7 +88,8 @@ class Contender:
             text=True,
             start_new_session=True,  # Ctrl-C reaches it through the referee, once
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def warm_up(self) -> None:
         """Wait until it is there and let it train a little, watching its memory."""
@@ -131,6 +132,9 @@ class Contender:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         self._process.wait()
+        self._reader.join()
+        assert self._process.stdout
+        self._process.stdout.close()
         self._log.close()
 
     def _read(self) -> None:

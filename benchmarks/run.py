@@ -11,6 +11,8 @@ import argparse
 import json
 import os
 import platform
+import signal
+import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -106,6 +108,7 @@ def main() -> None:
         if given.repetitions < 1:
             parser.error("--repetitions must be at least 1")
         plan = Plan(given.repetitions, plan.blocks, plan.block_seconds)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no contender outlives us
     started = time.perf_counter()
     place = machine()
     if place["load_before"] > 0.5:

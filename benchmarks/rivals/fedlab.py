@@ -1,5 +1,7 @@
 """FedLab as a contender: its serial trainer and its synchronous server."""
 
+# ruff: noqa: E402
+
 import sys
 import time
 from contextlib import suppress
