@@ -18,8 +18,10 @@ Results = dict[str, Any]
 
 def write(results: Results) -> None:
     """The page and the picture."""
+    from picture import draw  # only here: the text needs no fonts
+
     PAGE.write_text(page(PAGE.read_text(), results))
-    draw(results)
+    draw(results.get("contenders", {}), PICTURE)
 
 
 def page(text: str, results: Results) -> str:
@@ -194,6 +196,11 @@ def _scaling(results: Results) -> str:
                 row += [_megabytes(found)]
             rows.append(row)
         lines += ["", f"{curve['title']}:", "", *_table(head, rows)]
+        if making := [
+            point["data_seconds"] for point in curve["points"] if "data_seconds" in point
+        ]:
+            seconds = _number(statistics.median(making))
+            lines += ["", f"Of a round, {seconds} s of one core make the cohort's data."]
     return "\n".join(["## Growth", *lines]) if lines else ""
 
 
@@ -234,37 +241,6 @@ def _megabytes(found: Results) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4f}" if value < 0.1 else f"{value:.3f}" if value < 1 else f"{value:.1f}"
-
-
-def draw(results: Results) -> None:
-    """Bars on a logarithmic axis, one panel a workload."""
-    # Only here: the table needs no picture, and its test no fonts.
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams |= {"svg.hashsalt": "performance", "svg.fonttype": "none", "font.size": 8}
-    from matplotlib import pyplot
-
-    workloads: Results = results.get("contenders", {})
-    if not workloads:
-        return
-    figure, panels = pyplot.subplots(
-        1, len(workloads), figsize=(2.2 * len(workloads) + 1.5, 2.6), sharey=True, squeeze=False
-    )
-    order = list(dict.fromkeys(n for work in workloads.values() for n in work["entries"]))[::-1]
-    for panel, (name, work) in zip(panels[0], workloads.items(), strict=True):
-        for row, contender in enumerate(order):
-            entry = work["entries"].get(contender, {})
-            if entry.get("seconds"):
-                colour = "#c1440e" if contender == "ours" else "#8a94a6"
-                panel.barh(row, statistics.median(entry["seconds"]), color=colour)
-        panel.set(title=name, xlabel="seconds a round", xscale="log")
-        panel.spines[["top", "right"]].set_visible(False)
-    titles = {n: e["title"] for work in workloads.values() for n, e in work["entries"].items()}
-    panels[0][0].set_yticks(range(len(order)), [titles[name] for name in order])
-    figure.tight_layout()
-    figure.savefig(PICTURE, metadata={"Date": None})
-    pyplot.close(figure)
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ class Operation:
 
 def operations() -> list[Operation]:
     """Large ones, that reach the machine's limit, and one layer as small as LeNet-5's."""
-    matrix = torch.randn(1024, 1024)
+    matrix = torch.randn(512, 512)
     image, filters = torch.randn(8, 64, 28, 28), torch.randn(64, 64, 3, 3)
     small, few = torch.randn(64, 6, 14, 14), torch.randn(16, 6, 5, 5)
     return [
-        Operation("matrix product 1024^3", lambda: matrix @ matrix, 2 * 1024**3),
+        Operation("matrix product 512^3", lambda: matrix @ matrix, 2 * 512**3),
         Operation(
             "convolution 64->64, 3x3",
             lambda: functional.conv2d(image, filters, padding=1),

@@ -61,7 +61,7 @@ class Plan:
     block_seconds: float
 
 
-NORMAL = Plan(repetitions=2, blocks=4, block_seconds=0.6)
+NORMAL = Plan(repetitions=2, blocks=3, block_seconds=0.6)
 QUICK = Plan(repetitions=1, blocks=2, block_seconds=0.2)
 
 
@@ -120,6 +120,10 @@ class Contender:
         settle = int(self.estimate < LONG)
         return statistics.median(self.rounds(settle + count)[settle:])
 
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
     def close(self) -> None:
         """End it and whatever it started."""
         assert self._process.stdin
@@ -128,7 +132,7 @@ class Contender:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         for pid in {*memory.members(self.mark), self._process.pid}:
-            if pid != self._process.pid or self._process.poll() is None:
+            if pid != self._process.pid or self.alive:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         self._process.wait()

@@ -14,7 +14,7 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,16 @@ import page
 import peak
 import referee
 import scaling
+from bellwether.algorithms import CATALOGUE
 from contenders import OURS
 from referee import Entry, Failed, Plan
 from workloads import WORKLOADS
 
 RESULTS = Path(__file__).parent / "results.json"
+START_SECONDS = 7.0
+"""That a contender takes to start and to warm up, on the average."""
 PARTS = ("contenders", "methods", "scaling", "peak")
-DEFAULT_WORKLOADS = ("A", "C", "D-thousand", "D", "D-million")
+DEFAULT_WORKLOADS = ("A", "C", "D")
 
 
 def compare(workload: str, entries: list[Entry], plan: Plan) -> dict[str, Any]:
@@ -51,6 +54,8 @@ def compare(workload: str, entries: list[Entry], plan: Plan) -> dict[str, Any]:
                         pairs = referee.compare(ours, theirs, plan)
                         row.update(theirs.facts | row)
                 except Failed as failure:
+                    if not ours.alive:
+                        raise
                     row["failed"] = str(failure)
                     say(f"  {entry.title:40s} {failure}")
                     continue
@@ -84,6 +89,22 @@ def machine() -> dict[str, Any]:
     }
 
 
+def _of_methods(workloads: Sequence[str]) -> list[str]:
+    """The workloads on which every method is measured."""
+    return [name for name in workloads if name in ("A", "C")]
+
+
+def _minutes(parts: Sequence[str], workloads: Sequence[str], entries: int, plan: Plan) -> float:
+    """How long it will take, from what starts and blocks take."""
+    pair = START_SECONDS + plan.blocks * 3 * plan.block_seconds
+    pairs = {
+        "contenders": len(workloads) * entries * plan.repetitions,
+        "methods": len(_of_methods(workloads)) * len(CATALOGUE),
+        "scaling": sum(len(c.values) * (1 + c.beside_plain) for c in scaling.CURVES.values()),
+    }
+    return sum(pairs.get(part, 0) for part in parts) * pair / 60
+
+
 def now() -> str:
     return time.strftime("%Y-%m-%d")
 
@@ -113,6 +134,9 @@ def main() -> None:
     place = machine()
     if place["load_before"] > 0.5:
         say(f"the machine is busy (load {place['load_before']:.1f}): do not trust the figures")
+    entries = contenders.present(given.rivals)
+    minutes = _minutes(given.parts, given.workloads, len(entries), plan)
+    say(f"on a quiet machine with two cores this takes about {minutes:.0f} minutes")
     results = json.loads(given.out.read_text()) if given.out.exists() else {}
     results["machine"] = place | {"quick": given.quick}
 
@@ -123,11 +147,10 @@ def main() -> None:
         given.out.write_text(json.dumps(results, indent=1) + "\n")
 
     if "contenders" in given.parts:
-        entries = contenders.present(given.rivals)
         for name in given.workloads:
             keep("contenders", name, lambda name=name: compare(name, entries, plan))
     if "methods" in given.parts:
-        for name in [name for name in ("A", "C") if name in given.workloads]:
+        for name in _of_methods(given.workloads):
             keep("methods", name, lambda name=name: methods.measure(name, plan))
     if "scaling" in given.parts:
         for name in scaling.CURVES:
@@ -141,4 +164,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Failed as failure:
+        sys.exit(f"Bellwether itself failed: {failure}")

@@ -1,11 +1,13 @@
 """How Bellwether's round grows with one thing at a time, beside the plain loop in two processes."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import referee
 from contenders import OURS, PLAIN
 from referee import Entry, Failed, Plan
+from workloads import WORKLOADS, Workload
 
 PLAIN_2 = PLAIN[1]
 
@@ -44,6 +46,8 @@ def measure(name: str, plan: Plan) -> dict[str, Any]:
     points = []
     for value in curve.values:
         point: dict[str, Any] = {"value": value}
+        if WORKLOADS[curve.workload].on_demand:
+            point["data_seconds"] = _making(WORKLOADS[curve.workload])
         for entry in (OURS, PLAIN_2) if curve.beside_plain else (OURS,):
             try:
                 point[entry.name] = _point(curve, entry, value, plan)
@@ -52,6 +56,14 @@ def measure(name: str, plan: Plan) -> dict[str, Any]:
         points.append(point)
         print(f"  {value:>9,}  {point['ours'].get('seconds', point['ours'])}", flush=True)
     return {"title": curve.title, "points": points}
+
+
+def _making(work: Workload) -> float:
+    """Seconds that one process takes to make a cohort's data."""
+    started = time.perf_counter()
+    for client in range(work.cohort):
+        work.client(client)
+    return time.perf_counter() - started
 
 
 def _point(curve: Curve, entry: Entry, value: int, plan: Plan) -> dict[str, Any]:

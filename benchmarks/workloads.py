@@ -78,7 +78,6 @@ WORKLOADS = {
         "lenet5-32", (3, 32, 32), 200, 200, 10, 1, 128,
     ),
     "C": _LOGISTIC,
-    "D-thousand": _on_demand(1000),
     "D": _on_demand(100_000),
     "D-million": _on_demand(1_000_000),
 }  # fmt: skip
