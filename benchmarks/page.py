@@ -87,7 +87,7 @@ def _titled(titles: dict[str, str], name: str, workloads: Results) -> str:
         versions = work["entries"].get(name, {}).get("versions", {})
         first = next(iter(versions), "torch")
         if first != "torch":
-            return f"{titles[name]} {versions[first]}"
+            return f"{titles[name]} ({versions[first]})"
     return titles[name]
 
 
@@ -140,7 +140,8 @@ def _beginnings(results: Results) -> str:
             "",
             "Seconds from the start of the process to the end of the first round, without the"
             " making of data; and the most memory that all its processes used together (PSS,"
-            " while they started and in their first rounds), data included.",
+            " while they started and in their first rounds), data included. The plain loops share"
+            " PyTorch's pages with Bellwether's waiting process, so a part of those is not counted.",
             "",
             *_table(["workload", "", "seconds", "MB"], rows),
         ]

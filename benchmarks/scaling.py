@@ -54,7 +54,9 @@ def measure(name: str, plan: Plan) -> dict[str, Any]:
             except Failed as failure:
                 point[entry.name] = {"failed": str(failure)}
         points.append(point)
-        print(f"  {value:>9,}  {point['ours'].get('seconds', point['ours'])}", flush=True)
+        found = point[OURS.name]
+        words = f"{found['seconds']['median']:.4f} s" if "seconds" in found else found["failed"]
+        print(f"  {value:>9,}  {words}", flush=True)
     return {"title": curve.title, "points": points}
 
 
