@@ -141,7 +141,7 @@ def _beginnings(results: Results) -> str:
             "Seconds from the start of the process to the end of the first round, without the"
             " making of data; and the most memory that all its processes used together (PSS,"
             " while they started and in their first rounds), data included. The plain loops share"
-            " PyTorch's pages with Bellwether's waiting process, so a part of those is not counted.",
+            " PyTorch's pages with Bellwether's waiting process: a part of those is not counted.",
             "",
             *_table(["workload", "", "seconds", "MB"], rows),
         ]
