@@ -131,10 +131,15 @@ class Contender:
             self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        for pid in {*memory.members(self.mark), self._process.pid}:
-            if pid != self._process.pid or self.alive:
+        if self.alive:
+            self._process.kill()
+        # Daemons that are still ending would disturb whoever comes next.
+        until = time.perf_counter() + 10
+        while (left := memory.members(self.mark)) and time.perf_counter() < until:
+            for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
         self._process.wait()
         self._reader.join()
         assert self._process.stdout
