@@ -3,7 +3,6 @@
 It prints a line for each round asked for on standard input (`benchmarks/turns.py`).
 """
 
-import inspect
 import time
 from contextlib import suppress
 from typing import Any
@@ -15,17 +14,12 @@ import networks
 import turns
 from bellwether import SGD, Algorithm, Federation, participation, train
 from bellwether.algorithms import CATALOGUE, create
+from bellwether.core.stacked.rule import Wish
 from bellwether.engines import Local
 from workloads import Workload
 
 WORKERS = 2
 TEST_SAMPLES = 10_000
-
-
-def engine(**settings: object) -> Local:
-    """The engine with those of the settings that it has."""
-    known = inspect.signature(Local).parameters
-    return Local(**{key: value for key, value in settings.items() if key in known})
 
 
 def method(name: str, work: Workload) -> Algorithm[Any]:
@@ -43,10 +37,15 @@ def federation(work: Workload, tested: bool = False) -> Federation:
     return Federation.from_arrays(map(work.holder(np.asarray), range(work.clients)), server, test)
 
 
+def _wish(text: str) -> Wish:
+    return "auto" if text == "auto" else int(text)
+
+
 def main() -> None:
     parser = turns.arguments(__doc__)
     parser.add_argument("--method", choices=CATALOGUE, default="FedAvg")
     parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--batch-clients", type=_wish, default="auto", help="auto, or a number")
     parser.add_argument("--evaluate", action="store_true", help="10,000 samples in each round")
     given = parser.parse_args()
     work, turn = turns.workload(given), turns.Turns()
@@ -60,7 +59,7 @@ def main() -> None:
         networks.make(work),
         turns.FOREVER,
         participation=participation.Uniform(work.cohort),
-        engine=engine(workers=given.workers),
+        engine=Local(given.workers, batch_clients=given.batch_clients),
         eval_every=int(given.evaluate),
         on_round=turn,
         device="cpu",

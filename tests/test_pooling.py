@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,6 +25,7 @@ def both(x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
     return pairs[0], pairs[1]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-2, 2), min_size=48, max_size=48), st.booleans())
 def test_ties_go_where_torch_sends_them(values, double):
     dtype = torch.float64 if double else torch.float32

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bellwether.core import evaluation
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
-from bellwether.core.sgd import SGD, descend
+from bellwether.core.sgd import SGD, batches, descend
 from bellwether.core.vector import FlatModule
 from bellwether.core.workspace import Workspace, squared_error
 
@@ -112,7 +112,8 @@ def test_what_is_loaded_is_read(seed, dtype):
 
 def test_views_stay_bound_through_training():
     space = Workspace(Mixture(), squared_error)
-    descend(space, images(), SGD(0.1, steps=3, batch_size=2, weight_decay=0.01), 0.1, stream=1)
+    sgd = SGD(0.1, steps=3, batch_size=2, weight_decay=0.01)
+    descend(space, batches(images(), sgd, 1), sgd, 0.1)
     step = space.parameters.element_size()
     offset = 0
     for parameter in trainable(space.module):
@@ -136,7 +137,8 @@ def test_tied_weights_stay_tied_and_frozen_ones_stay_put():
         squared_error(reference(data.inputs), data.targets).backward()
         for parameter in trainable(reference):
             parameter.data -= 0.1 * parameter.grad
-    descend(space, data, SGD(0.1, steps=3), 0.1, stream=1)
+    sgd = SGD(0.1, steps=3)
+    descend(space, batches(data, sgd, 1), sgd, 0.1)
     assert space.module.again.weight is space.module.encode.weight
     assert not torch.equal(space.module.encode.weight, model.encode.weight)
     assert torch.equal(space.module.frozen.weight, model.frozen.weight)
@@ -214,7 +216,8 @@ def test_the_users_module_is_untouched():
     model = Mixture().eval()
     before = copy.deepcopy(model.state_dict())
     space = Workspace(model, squared_error)
-    descend(space, images(), SGD(0.1, steps=2), 0.1, stream=1)
+    sgd = SGD(0.1, steps=2)
+    descend(space, batches(images(), sgd, 1), sgd, 0.1)
     space.load(torch.zeros(space.size), torch.zeros(len(space.buffers)))
     after = model.state_dict()
     assert all(torch.equal(after[name], value) for name, value in before.items())
@@ -240,7 +243,8 @@ def test_training_mode_does_not_depend_on_an_evaluation_before():
 def test_a_model_without_parameters():
     space = Workspace(nn.Flatten(), squared_error)
     assert space.size == 0
-    assert descend(space, rows(), SGD(0.1, epochs=2, batch_size=4), 0.1, stream=1) == 4
+    sgd = SGD(0.1, epochs=2, batch_size=4)
+    assert descend(space, batches(rows(), sgd, 1), sgd, 0.1) == 4
     space.load(torch.zeros(0), torch.zeros(0))
     assert space.mean_gradient(rows(), 2).shape == (0,)
 

@@ -10,12 +10,12 @@ from functools import cache
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 _KEPT = 512 << 20
-_BLOCK = 64 << 20
+_BLOCK = 32 << 20  # the most that every version takes for the last
 
 
 @cache
 def keep_heap() -> None:
-    """Ask glibc, once a process, to reuse blocks up to 64 MiB and keep up to 512 MiB of them."""
+    """Ask glibc, once a process, to reuse blocks up to 32 MiB and keep up to 512 MiB of them."""
     if not sys.platform.startswith("linux"):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
