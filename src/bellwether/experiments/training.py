@@ -21,10 +21,11 @@ from bellwether.core.interfaces import Compressor, Engine, Evaluator, Participat
 from bellwether.core.isolation import isolated
 from bellwether.core.records import RoundRecord
 from bellwether.core.store import BUDGET, Store
-from bellwether.core.tasks import STATISTICS, Workplace
+from bellwether.core.tasks import STATISTICS, Exchange, Workplace
 from bellwether.core.vector import FlatModule, Vector
 from bellwether.core.workspace import Loss, Regularised, default_loss
 from bellwether.engines.local import Local
+from bellwether.experiments import diagnostics
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
 from bellwether.federation.checks import whole
@@ -83,6 +84,8 @@ def train(
     compress_down: Compressor | None = None,
     statistics: core.Statistics = "average",
     eval_every: int = 1,
+    diagnose_every: int = 0,
+    diagnose_clients: int | None = None,
     on_round: Callable[[RoundRecord], None] | None = None,
     run_dir: Path | str | None = None,
     resume: bool = False,
@@ -100,6 +103,9 @@ def train(
     compress_up, compress_down: how vectors travel, such as compression.Quantise(); None: as is.
     statistics: of batch-norm; the clients' mean, or only the "server"'s, or "local" to each.
     eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.
+    diagnose_every: measure in the first round and each so many what theory speaks of, such as the
+        clients' dissimilarity (`experiments.diagnostics`); a pass over all clients' data, or over
+        those of `diagnose_clients` that are drawn for it. No bit of the training depends on it.
     on_round: called with each `RoundRecord`.
     run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
     memory_budget: bytes of RAM for what clients keep between rounds; what is beyond lies in a
@@ -107,6 +113,10 @@ def train(
     """
     rounds, seed = whole(rounds, "rounds"), whole(seed, "seed")
     eval_every = whole(eval_every, "eval_every")
+    schedule = diagnostics.Schedule(
+        whole(diagnose_every, "diagnose_every"),
+        None if diagnose_clients is None else whole(diagnose_clients, "diagnose_clients", 1),
+    )
     checkpoint_every = whole(checkpoint_every, "checkpoint_every", 1)
     memory_budget = whole(memory_budget, "memory_budget")
     _check_part("federation", federation, "client", "federate(dataset, clients=10)")
@@ -114,6 +124,7 @@ def train(
     _check_part("engine", engine, "run", "engines.Local()")
     participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
     check_method(algorithm, federation, participation, seed)
+    schedule.check(federation)
     _check_compressors(compress_up=compress_up, compress_down=compress_down)
     if resume and run_dir is None:
         raise InputError("resume=True needs run_dir, the folder of the run to go on with")
@@ -147,7 +158,7 @@ def train(
             Store(memory_budget, None if run_dir is None else Path(run_dir)),
         )
         _check_statistics(setting, tested=bool(eval_every) and federation.test is not None)
-        run = _Run(setting, template, core.begin(setting))
+        run = _Run(setting, workplace, schedule, core.begin(setting))
         if run_dir is not None:
             identity = _identity(setting, algorithm)
             run.write_to(RunDirectory(run_dir, identity), resume)
@@ -171,10 +182,17 @@ def train(
 class _Run:
     """A training run on its way: its progress, its history and, if wanted, its folder."""
 
-    def __init__(self, setting: core.Setting, template: nn.Module, progress: core.Progress) -> None:
+    def __init__(
+        self,
+        setting: core.Setting,
+        workplace: Workplace,
+        schedule: diagnostics.Schedule,
+        progress: core.Progress,
+    ) -> None:
         self.progress = progress
         self._setting = setting
-        self._template = template
+        self._workplace = workplace
+        self._schedule = schedule
         self._history: list[RoundRecord] = []
         self._directory: RunDirectory | None = None
         self._saved = -1
@@ -190,11 +208,14 @@ class _Run:
         self._directory = directory
 
     def step(self, evaluated: bool) -> RoundRecord:
-        progress, record = core.play(self._setting, self.progress)
-        test = self._setting.federation.test
-        if evaluated and test is not None:
-            found = self._metrics(test, Evaluation(progress.state.model, progress.buffers))
-            record = dataclasses.replace(record, metrics=found)
+        before, engine = self.progress, diagnostics.Overheard(self._setting.engine)
+        due = self._schedule.due(before.round + 1)
+        setting = dataclasses.replace(self._setting, engine=engine) if due else self._setting
+        progress, record = core.play(setting, before)
+        found = self.evaluate(progress) if evaluated else {}
+        if due:
+            found |= self.diagnose(before, engine.exchanges)
+        record = dataclasses.replace(record, metrics=found)
         if self._directory:
             self._directory.add(record)
         if self._history:  # keeping every model would cost rounds x d
@@ -203,12 +224,21 @@ class _Run:
         self.progress = progress
         return record
 
-    def _metrics(self, test: Samples, evaluation: Evaluation) -> dict[str, float]:
+    def evaluate(self, progress: core.Progress) -> dict[str, float]:
         engine, space = self._setting.engine, self._setting.space
+        test = self._setting.federation.test
+        if test is None:
+            return {}
+        evaluation = Evaluation(progress.state.model, progress.buffers)
         elsewhere = engine.scores(evaluation) if isinstance(engine, Evaluator) else None
         if elsewhere is None:
             return evaluate(space, test, evaluation.model, evaluation.buffers)
         return metrics(space, test, evaluation, elsewhere())
+
+    def diagnose(self, before: core.Progress, exchanges: list[Exchange]) -> dict[str, float]:
+        return diagnostics.diagnose(
+            self._setting, self._workplace, before, exchanges, self._schedule
+        )
 
     def save(self) -> None:
         if self._directory and self._saved != self.progress.round:
@@ -224,7 +254,7 @@ class _Run:
     def result(self) -> Result:
         model, buffers = self.progress.state.model, self.progress.buffers
         kept = self.progress.residuals if self._setting.statistics == "local" else {}
-        return Result(model, self._history, buffers, self._template, kept)
+        return Result(model, self._history, buffers, self._workplace.module, kept)
 
     def finish(self) -> Result:
         if self._directory:
