@@ -107,6 +107,16 @@ def test_run_writes_everything_down_and_goes_on(bellwether: Command, tmp_path: P
     assert (tmp_path / "here" / model).read_bytes() == (tmp_path / "there" / model).read_bytes()
 
 
+def test_run_says_where_the_time_went(bellwether: Command) -> None:
+    timed = bellwether(*RUN, "--rounds", "2", "--workers", "1", "--profile", "--out", "here")
+    assert timed.returncode == 0, timed.stderr
+    for name in ("FedCLG-C", "FedAvg"):
+        assert f"{name}: where a round's time went (mean of 2)" in timed.stdout
+    assert re.search(r"^ clients' gradients +0\.\d{5} +\d+\.\d%", timed.stdout, re.MULTILINE)
+    silent = bellwether(*RUN, "--rounds", "2", "--out", "there")
+    assert "where a round's time went" not in silent.stdout
+
+
 MISTAKES = {
     "an unknown method": (["run", "-a", "fedclgc"], "did you mean fedclg-c"),
     "an unknown data set": (["run", "-a", "fedavg", "--data", "minst"], "did you mean mnist"),

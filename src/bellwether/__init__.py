@@ -31,6 +31,7 @@ from bellwether.core.algorithm import Algorithm, Clients, Sent, State, Upload, m
 from bellwether.core.dataset import Dataset, Samples
 from bellwether.core.errors import BellwetherError, ClientFailed, Diverged, InputError, WireError
 from bellwether.core.participants import Client, Server
+from bellwether.core.profile import Profile
 from bellwether.core.records import RoundRecord
 from bellwether.core.sgd import SGD, Batch, Descent
 from bellwether.core.vector import Vector, dot, norm
@@ -66,6 +67,7 @@ __all__ = [
     "Federation",
     "InputError",
     "Interrupted",
+    "Profile",
     "Result",
     "RoundRecord",
     "Safari",

@@ -13,12 +13,14 @@ from bellwether.cli.options import spread
 from bellwether.cli.world import World
 from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
+from bellwether.core.profile import Profile
 from bellwether.core.sgd import SGD
 from bellwether.engines import Local
 from bellwether.experiments import demo as demonstration
 from bellwether.experiments.comparison import Plan, compare
 from bellwether.experiments.summary import summarise
 from bellwether.report.page import write_page
+from bellwether.report.profile_table import profile_table
 from bellwether.report.progress import Progress
 from bellwether.report.table import comparison_table
 
@@ -71,6 +73,9 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     workers: Workers = "auto",
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Say where the rounds' time went.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Train one or more methods on a data set; a table, a page, and all that was recorded."""
@@ -100,6 +105,7 @@ def run(
         class_names=loaded.classes,
         stop_on_divergence=stop_on_divergence,
         engine=engine,
+        profiles={name: Profile() for name in methods} if profile else {},
         settings={
             "data": f"{loaded.name}{tested} ({loaded.source})",
             "clients": f"{world.clients}, {world.share}",
@@ -141,6 +147,8 @@ def _show(
                 path.rmdir()
     write_page(comparison, page)
     out.print(comparison_table(summarise(comparison)))
+    for name, measured in plan.profiles.items():
+        out.print(profile_table(name, measured))
     out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)
     if not all(comparison.finished(run) for run in comparison.runs):
         again = " Go on with the same command and --resume." if keep else ""

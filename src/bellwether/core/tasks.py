@@ -18,6 +18,7 @@ from bellwether.core.evaluation import check_labels
 from bellwether.core.fields import values_of
 from bellwether.core.interfaces import Compressor, Federation
 from bellwether.core.participants import Client
+from bellwether.core.profile import Profile
 from bellwether.core.vector import Vector
 from bellwether.core.workspace import Loss, Regularised, Workspace
 
@@ -39,6 +40,8 @@ class Workplace:
     algorithm: Algorithm[Any] | None = None
     """The method as the run uses it: an engine with processes names its functions, and need not
     send them."""
+    profile: Profile | None = None
+    """Where the engine says what it spends time on, if it is asked to."""
 
     def workspace(self) -> Workspace:
         """A private place to compute, for one worker."""

@@ -9,9 +9,9 @@ from typing import Literal
 
 from bellwether.core.errors import InputError
 from bellwether.core.evaluation import Evaluation, Score
-from bellwether.core.stacked.clients import Stacks, perform_group
 from bellwether.core.stacked.rule import Wish, check_wish, group_size, groups
 from bellwether.core.tasks import Exchange, Outcome, Workplace
+from bellwether.engines.in_process import InProcess
 from bellwether.engines.parcels import Unfit
 from bellwether.engines.pool import Pool
 from bellwether.engines.processes import start_method
@@ -49,10 +49,10 @@ class Local:
 
     def start(self, workplace: Workplace) -> None:
         self._workplace = workplace
-        self._stacks: Stacks | None = None
+        self._in_process: InProcess | None = None
         self._group = 1
         if self.batch_clients != 1:
-            self._group = group_size(self.batch_clients, self._here_stacks().space, workplace)
+            self._group = group_size(self.batch_clients, self._this_process().space, workplace)
         self._alone = self.workers == 1
         self._seconds = 0.0
 
@@ -78,7 +78,7 @@ class Local:
         if self._pool:
             self._pool.stop()
         self._pool = None
-        del self._workplace, self._stacks
+        del self._workplace, self._in_process
 
     def _new_pool(self, cohort: int) -> Pool | None:
         if self._alone:
@@ -86,7 +86,7 @@ class Local:
         workers = self._advised(cohort) if self.workers == "auto" else self.workers
         if workers == 1:
             return None
-        self._stacks = None
+        self._in_process = None
         try:
             self._pool = Pool(self._workplace, workers, start_method(), self._group)
         except (Unfit, OSError) as reason:
@@ -99,18 +99,18 @@ class Local:
         return 1 if alone or cohort * self._seconds < WORTHWHILE else cores()
 
     def _here(self, exchange: Exchange, begin: int = 0) -> Iterator[Outcome]:
-        stacks = self._here_stacks()
+        here = self._this_process()
         for group in groups(len(exchange.cohort), self._group):
             if group[-1] < begin:
                 continue
             started = time.perf_counter()
-            outcomes = perform_group(stacks, self._workplace, exchange, group)
+            outcomes = here.perform(exchange, group)
             self._seconds = (time.perf_counter() - started) / len(group)
             yield from (outcome for outcome in outcomes if outcome.position >= begin)
 
-    def _here_stacks(self) -> Stacks:
-        self._stacks = self._stacks or Stacks(self._workplace.workspace())
-        return self._stacks
+    def _this_process(self) -> InProcess:
+        self._in_process = self._in_process or InProcess(self._workplace)
+        return self._in_process
 
     def _there(self, exchange: Exchange, outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
         done = 0

@@ -1,5 +1,6 @@
 """Worker processes: give them work, take in what they answer, replace those that die."""
 
+import dataclasses
 import multiprocessing
 import selectors
 import signal
@@ -11,6 +12,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
+from bellwether.core import profile as parts
 from bellwether.core.errors import WorkerLost
 from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import Arena, aligned
@@ -47,6 +49,10 @@ class Pool:
     ) -> None:
         if multiprocessing.current_process().daemon:
             raise Unfit("this process is a daemonic worker itself, and may not have children")
+        self._profile = workplace.profile
+        if self._profile:
+            self._profile.attend(self, _answers=parts.WAITING)
+            workplace = dataclasses.replace(workplace, profile=parts.Profile())  # a worker's own
         things = luggage(workplace) if method == "spawn" else None
         self._workplace = workplace
         self._most = workers
@@ -158,8 +164,7 @@ class Pool:
         """Wait for answers, take them in and give new orders."""
         if not self._workers:
             raise Unfit("the workers were stopped")
-        for key, _ in self._ready.select():
-            worker: _Worker = key.data
+        for worker in self._answers():
             try:
                 answer = Answer.decoded(worker.connection.recv_bytes())
             except (EOFError, OSError):
@@ -167,6 +172,10 @@ class Pool:
             else:
                 self._take_in(worker, answer)
         self._dispatch()
+
+    def _answers(self) -> "list[_Worker]":
+        """Those that have answered, or died; wait for one."""
+        return [key.data for key, _ in self._ready.select()]
 
     def _take_in(self, worker: "_Worker", answer: Answer) -> None:
         if answer.kind == UNFIT:
@@ -176,9 +185,10 @@ class Pool:
         place = Place(order.block, answer.vectors, answer.skeleton)
         if answer.kind == LARGE:
             place = place._replace(start=0)
-            results = opened(bytearray(answer.content), place, copy=True)
+            results, spent = opened(bytearray(answer.content), place, copy=True)
         else:
-            results = opened(self._arena.upto(order.block + order.room), place, copy=True)
+            memory = self._arena.upto(order.block + order.room)
+            results, spent = opened(memory, place, copy=True)
         each = iter(results)
         for group in duty.groups:
             duty.task.job.finish(group, list(islice(each, len(group))))
@@ -186,6 +196,8 @@ class Pool:
         self._seen = max(self._seen, aligned(place.size // positions + 1))
         cost = sum(map(duty.task.job.cost, duty.groups))
         self._pace = answer.nanoseconds * 1e-9 / cost
+        if self._profile:
+            self._profile.add_worker(answer.nanoseconds, spent)
         self._discharge(duty)
 
     def _discharge(self, duty: "_Duty") -> None:

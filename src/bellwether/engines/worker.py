@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from bellwether.core.errors import ClientFailed
-from bellwether.core.stacked.clients import Stacks
 from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import SharedMemory
+from bellwether.engines.in_process import InProcess
 from bellwether.engines.jobs import Group
 from bellwether.engines.parcels import Parcel, Place, Unfit, opened
 from bellwether.engines.work import Kept, Work
@@ -96,13 +96,13 @@ def serve(connection: Connection, memory: SharedMemory, workplace: Workplace) ->
     torch.set_num_threads(1)
     gc.freeze()  # what was there before stays shared with the parent: not even counted again
     parent = os.getppid()
-    stacks: Stacks | None = None
+    here: InProcess | None = None
     works: dict[int, Work] = {}
     while True:
         try:
             order = Order.decoded(connection.recv_bytes())
-            stacks = stacks or Stacks(workplace.workspace())
-            answer = _obey(order, memory, workplace, stacks, works)
+            here = here or InProcess(workplace)
+            answer = _obey(order, memory, workplace, here, works)
             if os.getppid() != parent:
                 return
             connection.send_bytes(answer.encoded())
@@ -114,7 +114,7 @@ def _obey(
     order: Order,
     memory: SharedMemory,
     workplace: Workplace,
-    stacks: Stacks,
+    here: InProcess,
     works: dict[int, Work],
 ) -> Answer:
     started = time.perf_counter_ns()
@@ -125,12 +125,12 @@ def _obey(
         packed: Work = opened(shared, order.work, copy=False)
         works[order.serial] = packed.unpacked(workplace)
     work, tasks = works[order.serial], opened(shared, order.tasks, copy=False)
-    results = [
-        r for group in tasks.groups for r in _attempt(stacks, workplace, work, group, tasks.kept)
-    ]
+    profile = workplace.profile
+    with profile.round() if profile else contextlib.nullcontext():
+        results = [r for group in tasks.groups for r in _attempt(here, work, group, tasks.kept)]
     _flush()
     try:
-        parcel = Parcel(results)
+        parcel = Parcel((results, profile.taken() if profile else {}))
     except Unfit as reason:
         why = f"what a client sends or keeps cannot be pickled ({reason})"
         return Answer(UNFIT, content=why.encode())
@@ -140,16 +140,14 @@ def _obey(
     return Answer(LARGE if beside else DONE, place.vectors, place.skeleton, elapsed, bytes(beside))
 
 
-def _attempt(
-    stacks: Stacks, workplace: Workplace, work: Work, group: Group, kept: Kept
-) -> list[Any]:
+def _attempt(here: InProcess, work: Work, group: Group, kept: Kept) -> list[Any]:
     try:
-        return list(work.done(stacks, workplace, group, kept))
+        return list(here.do(work, group, kept))
     except Exception as error:
         if len(group) == 1:
             return [_failure(error, work.name(group))]
     # Whose fault it is shows only one by one; a task does not depend on those before it.
-    return [r for p in group for r in _attempt(stacks, workplace, work, (p,), kept)]
+    return [r for p in group for r in _attempt(here, work, (p,), kept)]
 
 
 def _failure(error: Exception, where: str) -> Failure:

@@ -10,6 +10,7 @@ from torch import nn
 
 from bellwether.core.algorithm import Algorithm
 from bellwether.core.interfaces import Engine, Participation
+from bellwether.core.profile import Profile
 from bellwether.core.records import RoundRecord
 from bellwether.experiments.results import Comparison, Run, check_target
 from bellwether.experiments.training import Interrupted, check_method, train
@@ -39,6 +40,8 @@ class Plan:
     stop_on_divergence: bool = True
     engine: Engine | None = None
     """Where clients run; the results do not depend on it."""
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    """By the methods' names, where it is asked for: it is told where the time of all runs goes."""
 
     def __post_init__(self) -> None:
         check_target(self.target)
@@ -90,6 +93,7 @@ def _runs(
                     resume=bool(resume and run_dir and run_dir.exists()),
                     stop_on_divergence=plan.stop_on_divergence,
                     engine=plan.engine,
+                    profile=plan.profiles.get(name),
                 )
             except Interrupted as interrupt:
                 yield Run(name, seed, tuple(interrupt.result.history), complete=False)

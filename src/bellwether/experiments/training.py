@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -19,13 +20,14 @@ from bellwether.core.errors import InputError
 from bellwether.core.evaluation import Evaluation, check_fit, check_labels, evaluate, metrics
 from bellwether.core.interfaces import Compressor, Engine, Evaluator, Participation
 from bellwether.core.isolation import isolated
+from bellwether.core.profile import DIAGNOSTICS, DISK, EVALUATION, Profile
 from bellwether.core.records import RoundRecord
 from bellwether.core.store import BUDGET, Store
 from bellwether.core.tasks import STATISTICS, Exchange, Workplace
 from bellwether.core.vector import FlatModule, Vector
 from bellwether.core.workspace import Loss, Regularised, default_loss
 from bellwether.engines.local import Local
-from bellwether.experiments import diagnostics
+from bellwether.experiments import diagnostics, profiling
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
 from bellwether.federation.checks import whole
@@ -93,6 +95,7 @@ def train(
     memory_budget: int = BUDGET,
     device: str | torch.device = "auto",
     stop_on_divergence: bool = True,
+    profile: Profile | None = None,
 ) -> Result:
     """Train a model by a method on a federation.
 
@@ -110,6 +113,7 @@ def train(
     run_dir: a folder for metrics and checkpoints; with `resume` its run goes on.
     memory_budget: bytes of RAM for what clients keep between rounds; what is beyond lies in a
         file in run_dir, or in the folder for temporary files.
+    profile: a `Profile()`, which then says where the rounds' time went.
     """
     rounds, seed = whole(rounds, "rounds"), whole(seed, "seed")
     eval_every = whole(eval_every, "eval_every")
@@ -122,6 +126,7 @@ def train(
     _check_part("federation", federation, "client", "federate(dataset, clients=10)")
     _check_part("participation", participation, "cohort", "participation.Uniform(10)")
     _check_part("engine", engine, "run", "engines.Local()")
+    _check_part("profile", profile, "nanoseconds", "Profile()")
     participation = participation or Uniform(min(DEFAULT_COHORT, federation.population))
     check_method(algorithm, federation, participation, seed)
     schedule.check(federation)
@@ -158,19 +163,24 @@ def train(
             Store(memory_budget, None if run_dir is None else Path(run_dir)),
         )
         _check_statistics(setting, tested=bool(eval_every) and federation.test is not None)
+        if profile:
+            setting = profiling.timed(setting, profile)
         run = _Run(setting, workplace, schedule, core.begin(setting))
         if run_dir is not None:
             identity = _identity(setting, algorithm)
             run.write_to(RunDirectory(run_dir, identity), resume)
+        if profile:
+            run.watch(profile)
         setting.engine.start(workplace)
         try:
             for number in range(run.progress.round + 1, rounds + 1):
                 last = number == rounds
-                record = run.step(bool(eval_every) and (number % eval_every == 0 or last))
-                if number % checkpoint_every == 0:
-                    run.save()
-                if on_round:
-                    on_round(record)
+                with profile.round() if profile else nullcontext():
+                    record = run.step(bool(eval_every) and (number % eval_every == 0 or last))
+                    if number % checkpoint_every == 0:
+                        run.save()
+                    if on_round:
+                        on_round(record)
         except KeyboardInterrupt as interrupt:
             raise Interrupted(run.result()) from interrupt
         finally:
@@ -206,6 +216,12 @@ class _Run:
             directory.create()
         self._saved = self.progress.round
         self._directory = directory
+
+    def watch(self, profile: Profile) -> None:
+        """Time what comes beside the rounds themselves."""
+        profile.attend(self, whole=True, evaluate=EVALUATION, diagnose=DIAGNOSTICS)
+        if self._directory:
+            profile.attend(self._directory, whole=True, add=DISK, save=DISK)
 
     def step(self, evaluated: bool) -> RoundRecord:
         before, engine = self.progress, diagnostics.Overheard(self._setting.engine)
