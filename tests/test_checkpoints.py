@@ -23,7 +23,7 @@ from bellwether.core.snapshot import Snapshot
 from bellwether.core.store import Store
 from bellwether.experiments import checkpoints
 from bellwether.experiments.checkpoints import Checkpoints
-from bellwether.experiments.training import Result
+from bellwether.experiments.run import Result
 from bellwether.federation.participation import Uniform
 
 SIZE = 50

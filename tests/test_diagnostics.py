@@ -37,7 +37,7 @@ from bellwether.algorithms import CATALOGUE, create
 from bellwether.core.participants import Client
 from bellwether.engines.local import Local
 from bellwether.experiments.diagnostics import Moments, Schedule
-from bellwether.experiments.training import Result
+from bellwether.experiments.run import Result
 from quadratics import DIMENSION, Problem, Quadratic, half_squared_error, model, problem
 from test_same_bits import CLIENT, SERVER, federation
 from test_workers import network

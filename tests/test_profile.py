@@ -16,7 +16,8 @@ from bellwether import Diverged, FedAvg, FedCLGC, InputError, Profile, participa
 from bellwether.core import profile as parts
 from bellwether.engines import local as engine
 from bellwether.engines.local import Local
-from bellwether.experiments.training import Interrupted, Result
+from bellwether.experiments.run import Result
+from bellwether.experiments.training import Interrupted
 from bellwether.report.profile_table import profile_table
 from test_same_bits import CLIENT, SERVER, federation
 from test_workers import network

@@ -15,7 +15,8 @@ from torch import Tensor
 from bellwether import SGD, Algorithm, Clients, FedAvg, Sent, Server, State, Upload, mean, train
 from bellwether.core.errors import Diverged, InputError
 from bellwether.core.participants import Client
-from bellwether.experiments.training import Interrupted, Result
+from bellwether.experiments.run import Result
+from bellwether.experiments.training import Interrupted
 from test_same_bits import METHODS, batch_norm_network, federation
 
 ROUNDS = 12

@@ -24,7 +24,7 @@ from bellwether import (
 )
 from bellwether.core import wire
 from bellwether.core.errors import InputError
-from bellwether.experiments.training import Result
+from bellwether.experiments.run import Result
 from test_run_directory import same
 from test_same_bits import AnyOrder
 

@@ -39,6 +39,7 @@ from bellwether.core.workspace import Regularised
 from bellwether.engines import local as engine
 from bellwether.engines.local import Local, cores
 from bellwether.engines.pool import Pool
+from bellwether.experiments.training import Interrupted
 from test_same_bits import CLIENT, SERVER, federation
 
 REFERENCE = Local(workers=1)
@@ -286,3 +287,40 @@ def test_more_workers_than_clients_are_not_started(monkeypatch: pytest.MonkeyPat
     train(FedAvg(SGD(0.1, steps=1)), federation(), network, 2, engine=Local(workers=5),
           participation=participation.Uniform(2), on_round=count)  # fmt: skip
     assert started == [len(children()) + 2] * 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_evaluations_overlap_the_next_round(workers: int, tmp_path: Path) -> None:
+    """The same records in the same order, also of a run that is stopped and goes on."""
+
+    def records(rounds: int = 6, **settings: Any) -> list[Any]:
+        told: list[int] = []
+        result = train(
+            FedAvg(CLIENT), federation(), network, rounds, participation=participation.Uniform(4),
+            on_round=lambda record: told.append(record.round), checkpoint_every=4, **settings,
+        )  # fmt: skip
+        assert told == list(range(rounds - len(told) + 1, rounds + 1))
+        return [(r.round, r.cohort, r.metrics) for r in result.history]
+
+    expected = records()
+    beside: dict[str, Any] = {"overlap_evaluation": True, "engine": Local(workers)}
+    assert records(**beside) == expected
+    records(3, run_dir=tmp_path, **beside)
+    assert records(run_dir=tmp_path, resume=True, **beside) == expected
+
+
+def test_an_evaluation_that_is_interrupted_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes, calls = Pool.outcomes, []
+
+    def interrupted(pool: Pool, task: Any) -> Any:
+        calls.append(task)
+        if len(calls) == 4:  # clients and an evaluation in each round: that of the second
+            raise KeyboardInterrupt
+        return outcomes(pool, task)
+
+    monkeypatch.setattr(Pool, "outcomes", interrupted)
+    with pytest.raises(Interrupted) as stopped:
+        train(FedAvg(CLIENT), federation(), network, 5, engine=Local(2))
+    history = stopped.value.result.history
+    expected = train(FedAvg(CLIENT), federation(), network, 2).history
+    assert [r.metrics for r in history] == [r.metrics for r in expected]

@@ -35,7 +35,8 @@ from bellwether.core.profile import Profile
 from bellwether.core.records import RoundRecord
 from bellwether.core.sgd import SGD, Batch, Descent
 from bellwether.core.vector import Vector, dot, norm
-from bellwether.experiments.training import Interrupted, Result, train
+from bellwether.experiments.run import Result
+from bellwether.experiments.training import Interrupted, train
 from bellwether.federation import Federation, federate, participation, partition, server_data
 from bellwether.version import __version__
 

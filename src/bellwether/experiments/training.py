@@ -1,10 +1,8 @@
 """`train`: one method on one federation, from the first round to the last."""
 
-import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,54 +12,25 @@ from torch import nn
 from bellwether.core import rounds as core
 from bellwether.core import streams
 from bellwether.core.algorithm import Algorithm, check_cohort, check_settings
-from bellwether.core.compression import Kept
 from bellwether.core.dataset import Samples
 from bellwether.core.errors import InputError
-from bellwether.core.evaluation import Evaluation, check_fit, check_labels, evaluate, metrics
-from bellwether.core.interfaces import Compressor, Engine, Evaluator, Participation
+from bellwether.core.evaluation import check_fit, check_labels
+from bellwether.core.interfaces import Compressor, Engine, Participation
 from bellwether.core.isolation import isolated
-from bellwether.core.profile import DIAGNOSTICS, DISK, EVALUATION, Profile
+from bellwether.core.profile import Profile
 from bellwether.core.records import RoundRecord
 from bellwether.core.store import BUDGET, Store
-from bellwether.core.tasks import STATISTICS, Exchange, Workplace
-from bellwether.core.vector import FlatModule, Vector
+from bellwether.core.tasks import Workplace
 from bellwether.core.workspace import Loss, Regularised, default_loss
 from bellwether.engines.local import Local
 from bellwether.experiments import diagnostics, profiling
+from bellwether.experiments.run import Result, Run
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
 from bellwether.federation.checks import whole
 from bellwether.federation.participation import Uniform
 
 DEFAULT_COHORT = 10
-
-
-@dataclass(frozen=True)
-class Result:
-    """What training leaves: the model's vector, and a record of every round.
-
-    The records are those that `on_round` saw, without their models but for the last.
-    """
-
-    model: Vector
-    history: list[RoundRecord]
-    buffers: Vector = field(repr=False)
-    _template: nn.Module = field(repr=False)
-    _kept: Mapping[int, Kept] = field(default_factory=dict, repr=False)
-
-    def module(self, client: int | None = None) -> nn.Module:
-        """The trained network; with a client's own batch-norm statistics if they stayed local."""
-        buffers: Vector | None = self.buffers
-        if client is not None:
-            buffers = (self._kept.get(client) or {}).get(STATISTICS)
-        if buffers is None:
-            raise InputError(
-                f"client {client} has no batch-norm statistics of its own: it never took part, or"
-                " the training was without statistics='local'"
-            )
-        flat = FlatModule(self._template, self.model.device)
-        flat.load(self.model, buffers)
-        return copy.deepcopy(flat.module).eval()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -86,6 +55,7 @@ def train(
     compress_down: Compressor | None = None,
     statistics: core.Statistics = "average",
     eval_every: int = 1,
+    overlap_evaluation: bool = False,
     diagnose_every: int = 0,
     diagnose_clients: int | None = None,
     on_round: Callable[[RoundRecord], None] | None = None,
@@ -106,6 +76,8 @@ def train(
     compress_up, compress_down: how vectors travel, such as compression.Quantise(); None: as is.
     statistics: of batch-norm; the clients' mean, or only the "server"'s, or "local" to each.
     eval_every: evaluate on the test samples each so many rounds and after the last; 0 never.
+    overlap_evaluation: evaluate in the workers while the next round goes on. The whole is sooner
+        done, but each record comes a round later, and its `seconds` count both.
     diagnose_every: measure in the first round and each so many what theory speaks of, such as the
         clients' dissimilarity (`experiments.diagnostics`); a pass over all clients' data, or over
         those of `diagnose_clients` that are drawn for it. No bit of the training depends on it.
@@ -165,7 +137,7 @@ def train(
         _check_statistics(setting, tested=bool(eval_every) and federation.test is not None)
         if profile:
             setting = profiling.timed(setting, profile)
-        run = _Run(setting, workplace, schedule, core.begin(setting))
+        run = Run(setting, workplace, schedule, core.begin(setting), overlap_evaluation)
         if run_dir is not None:
             identity = _identity(setting, algorithm)
             run.write_to(RunDirectory(run_dir, identity), resume)
@@ -176,106 +148,22 @@ def train(
             for number in range(run.progress.round + 1, rounds + 1):
                 last = number == rounds
                 with profile.round() if profile else nullcontext():
-                    record = run.step(bool(eval_every) and (number % eval_every == 0 or last))
-                    if number % checkpoint_every == 0:
+                    run.step(bool(eval_every) and (number % eval_every == 0 or last))
+                    if last or number % checkpoint_every == 0:
                         run.save()
-                    if on_round:
-                        on_round(record)
+                    for record in run.news():
+                        if on_round:
+                            on_round(record)
         except KeyboardInterrupt as interrupt:
+            run.settle()
             raise Interrupted(run.result()) from interrupt
         finally:
-            setting.engine.stop()
-            run.close(rounds)
+            try:
+                run.settle()
+            finally:
+                setting.engine.stop()
+                run.close(rounds)
         return run.finish()
-
-
-class _Run:
-    """A training run on its way: its progress, its history and, if wanted, its folder."""
-
-    def __init__(
-        self,
-        setting: core.Setting,
-        workplace: Workplace,
-        schedule: diagnostics.Schedule,
-        progress: core.Progress,
-    ) -> None:
-        self.progress = progress
-        self._setting = setting
-        self._workplace = workplace
-        self._schedule = schedule
-        self._history: list[RoundRecord] = []
-        self._directory: RunDirectory | None = None
-        self._saved = -1
-
-    def write_to(self, directory: RunDirectory, resume: bool) -> None:
-        if resume:
-            memory = self._setting.algorithm.memory
-            self.progress = directory.load(self.progress, memory) or self.progress
-            self._history = directory.records()
-        else:
-            directory.create()
-        self._saved = self.progress.round
-        self._directory = directory
-
-    def watch(self, profile: Profile) -> None:
-        """Time what comes beside the rounds themselves."""
-        profile.attend(self, whole=True, evaluate=EVALUATION, diagnose=DIAGNOSTICS)
-        if self._directory:
-            profile.attend(self._directory, whole=True, add=DISK, save=DISK)
-
-    def step(self, evaluated: bool) -> RoundRecord:
-        before, engine = self.progress, diagnostics.Overheard(self._setting.engine)
-        due = self._schedule.due(before.round + 1)
-        setting = dataclasses.replace(self._setting, engine=engine) if due else self._setting
-        progress, record = core.play(setting, before)
-        found = self.evaluate(progress) if evaluated else {}
-        if due:
-            found |= self.diagnose(before, engine.exchanges)
-        record = dataclasses.replace(record, metrics=found)
-        if self._directory:
-            self._directory.add(record)
-        if self._history:  # keeping every model would cost rounds x d
-            self._history[-1] = dataclasses.replace(self._history[-1], model=None)
-        self._history.append(record)
-        self.progress = progress
-        return record
-
-    def evaluate(self, progress: core.Progress) -> dict[str, float]:
-        engine, space = self._setting.engine, self._setting.space
-        test = self._setting.federation.test
-        if test is None:
-            return {}
-        evaluation = Evaluation(progress.state.model, progress.buffers)
-        elsewhere = engine.scores(evaluation) if isinstance(engine, Evaluator) else None
-        if elsewhere is None:
-            return evaluate(space, test, evaluation.model, evaluation.buffers)
-        return metrics(space, test, evaluation, elsewhere())
-
-    def diagnose(self, before: core.Progress, exchanges: list[Exchange]) -> dict[str, float]:
-        return diagnostics.diagnose(
-            self._setting, self._workplace, before, exchanges, self._schedule
-        )
-
-    def save(self) -> None:
-        if self._directory and self._saved != self.progress.round:
-            self._directory.save(self.progress)
-            self._saved = self.progress.round
-
-    def close(self, wanted: int) -> None:
-        """Keep what is done; where nothing is, leave no folder behind."""
-        self.save()
-        if self._directory and wanted and not self.progress.round:
-            self._directory.forget()
-
-    def result(self) -> Result:
-        model, buffers = self.progress.state.model, self.progress.buffers
-        kept = self.progress.residuals if self._setting.statistics == "local" else {}
-        return Result(model, self._history, buffers, self._workplace.module, kept)
-
-    def finish(self) -> Result:
-        if self._directory:
-            self._directory.finish(self.progress.state.model, self.progress.buffers)
-        return self.result()
 
 
 def _module(model: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
