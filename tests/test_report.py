@@ -147,7 +147,7 @@ def test_interrupted_runs_neither_drag_the_means_down_nor_vanish():
     assert summary.notes == (
         "B has not run with seed 1.",
         "A was interrupted (seed 1 after 1 of 3 rounds): the means are over seed 0.",
-        "B was interrupted (seed 0 after 2 of 3 rounds): the means end at round 2.",
+        "B has fewer rounds (seed 0 after 2 of 3 rounds): the means end at round 2.",
     )
     assert headline(summary).startswith("So far: ")
 

@@ -70,6 +70,7 @@ def compare(
         server_histogram=manifest.drawn_labels if manifest and manifest.server else None,
         server_draws=manifest.drawn if manifest else None,
         class_names=tuple(plan.class_names),
+        population=first.population,
     )
 
 

@@ -62,6 +62,8 @@ class Comparison:
     """How many the server draws of them in each round; None: it has them all."""
     class_names: tuple[str, ...] = ()
     """What label 0, 1 ... stand for; without them the numbers are shown."""
+    population: int | None = None
+    """N, the number of clients; None: as many as are known of."""
 
     def __post_init__(self) -> None:
         if not self.runs:

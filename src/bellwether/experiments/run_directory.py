@@ -92,10 +92,7 @@ class RunDirectory:
 
     def records(self) -> list[RoundRecord]:
         """The rounds written down so far, without their models."""
-        if not self._metrics.exists():
-            return []
-        values = [json.loads(line) for line in self._lines()]
-        return [RoundRecord(**{**v, "cohort": tuple(v["cohort"])}) for v in values]
+        return read_records(self._metrics)
 
     def finish(self, model: Tensor, buffers: Tensor) -> None:
         """Write the final model."""
@@ -114,12 +111,27 @@ class RunDirectory:
                     " resume with the same or choose another folder"
                 )
 
-    def _lines(self) -> Iterator[str]:
-        """Complete lines only: a crash may have cut the last one."""
-        text = self._metrics.read_text()
-        return (line for line in text.splitlines(keepends=True) if line.endswith("\n"))
-
     def _forget_after(self, round: int) -> None:
         if self._metrics.exists():
-            kept = [line for line in self._lines() if json.loads(line)["round"] <= round]
+            lines = _whole_lines(self._metrics)
+            kept = [line for line in lines if json.loads(line)["round"] <= round]
             write_atomically(self._metrics, "".join(kept))
+
+
+def read_records(metrics: Path) -> list[RoundRecord]:
+    """The rounds of a metrics.jsonl, without their models; none where there is no such file."""
+    if not metrics.exists():
+        return []
+    return [read_record(line) for line in _whole_lines(metrics)]
+
+
+def read_record(line: str) -> RoundRecord:
+    """The round of a line of metrics.jsonl."""
+    values = json.loads(line)
+    return RoundRecord(**{**values, "cohort": tuple(values["cohort"])})
+
+
+def _whole_lines(metrics: Path) -> Iterator[str]:
+    """Complete lines only: a crash may have cut the last one."""
+    text = metrics.read_text()
+    return (line for line in text.splitlines(keepends=True) if line.endswith("\n"))

@@ -46,10 +46,11 @@ def paired(differences: Sequence[float]) -> Paired:
         return Paired(1, mean, None, None, None, None, None)
     error = float(values.std(ddof=1)) / math.sqrt(n)
     half = student_quantile(0.975, n - 1) * error
+    p_t: float | None = 1.0
     if error > ROUNDING * abs(mean):
         p_t = 2 * (1 - student_cdf(abs(mean) / error, n - 1))
-    else:  # all differences are the same: no spread to compare them with
-        p_t = None if mean else 1.0
+    elif mean:  # all differences are the same: no spread to compare them with
+        p_t = None
     p_signs = sign_flips(values) if n <= MOST_EXACT else p_t
     return Paired(n, mean, mean - half, mean + half, p_signs, signed_ranks(values), p_t)
 

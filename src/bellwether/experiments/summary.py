@@ -1,7 +1,7 @@
 """What a comparison shows: per method over its seeds, with nothing dropped silently."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
@@ -64,8 +64,14 @@ class Curve:
     rounds: tuple[int, ...]
     mean: tuple[float, ...]
     spread: tuple[float | None, ...]
+    down: tuple[float, ...]
+    """Mean bytes sent to clients up to the end of each round."""
+    up: tuple[float, ...]
+    """Mean bytes that clients sent up to then."""
+    seconds: tuple[float, ...]
+    """Mean seconds up to then."""
     traffic: tuple[float, ...]
-    """Mean bytes sent up to the end of each round, down and up together."""
+    """Down and up together."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,8 @@ class MethodSummary:
     bytes_up: float
     seconds: float
     curve: Curve
+    loss: Curve | None
+    """The curve of the loss, where `curve` is the accuracy's and there is a loss too."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ def _metric(comparison: Comparison) -> Metric:
 
 def rounds_to_target(runs: Sequence[Run], metric: Metric, target: float) -> RoundsToTarget:
     """The median first round at which the metric is at the target or better."""
-    marks = sorted(_first_at(run, metric, target) for run in runs)
+    marks = sorted(first_at(run, metric, target) for run in runs)
     value = median(round for round, _ in marks)
     if value == median(math.inf if censored else round for round, censored in marks):
         bound = ""
@@ -143,6 +151,7 @@ def _method(comparison: Comparison, algorithm: str, metric: Metric) -> MethodSum
     rounds = min((run.rounds for run in averaged), default=0)
     kept = [[record for record in run.records if record.round <= rounds] for run in averaged]
     curve = _curve(kept, metric)
+    loss = _curve(kept, Metric.LOSS) if metric is Metric.ACCURACY else None
     costs = [
         np.sum([(record.bytes_down, record.bytes_up, record.seconds) for record in records], axis=0)
         for records in kept
@@ -159,6 +168,7 @@ def _method(comparison: Comparison, algorithm: str, metric: Metric) -> MethodSum
         bytes_up=up,
         seconds=seconds,
         curve=curve,
+        loss=loss if loss and loss.rounds else None,
     )
 
 
@@ -174,7 +184,7 @@ def _curve(runs: Sequence[Sequence[RoundRecord]], metric: Metric) -> Curve:
     ]
     rounds = sorted(set.intersection(*map(set, values))) if values else []
     if not rounds:
-        return Curve((), (), (), ())
+        return Curve((), (), (), (), (), (), ())
     table = np.array([[run[round] for round in rounds] for run in values], dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = table.mean(axis=0)
@@ -183,20 +193,28 @@ def _curve(runs: Sequence[Sequence[RoundRecord]], metric: Metric) -> Curve:
         rounds=tuple(rounds),
         mean=tuple(mean.tolist()),
         spread=tuple(value if math.isfinite(value) else None for value in spread.tolist()),
-        traffic=_traffic(runs, rounds),
+        down=_spent(runs, rounds, lambda record: record.bytes_down),
+        up=_spent(runs, rounds, lambda record: record.bytes_up),
+        seconds=_spent(runs, rounds, lambda record: record.seconds),
+        traffic=_spent(runs, rounds, lambda record: record.bytes_down + record.bytes_up),
     )
 
 
-def _traffic(runs: Sequence[Sequence[RoundRecord]], rounds: Sequence[int]) -> tuple[float, ...]:
+def _spent(
+    runs: Sequence[Sequence[RoundRecord]],
+    rounds: Sequence[int],
+    cost: Callable[[RoundRecord], float],
+) -> tuple[float, ...]:
+    """The mean of what the runs spent up to the end of each of these rounds."""
     totals = []
     for records in runs:
-        sent = np.cumsum([record.bytes_down + record.bytes_up for record in records])
+        spent = np.cumsum([cost(record) for record in records])
         ends = np.searchsorted([record.round for record in records], rounds, side="right")
-        totals.append(sent[ends - 1])
+        totals.append(spent[ends - 1])
     return tuple(np.mean(totals, axis=0).tolist())
 
 
-def _first_at(run: Run, metric: Metric, target: float) -> tuple[int, bool]:
+def first_at(run: Run, metric: Metric, target: float) -> tuple[int, bool]:
     """The first round at the target and False, or the last round and True for censored."""
     for record in run.records:
         value = record.metrics.get(metric, math.nan)
@@ -231,7 +249,8 @@ def _short(comparison: Comparison) -> list[str]:
             use = f"the means end at round {min(run.rounds for run in averaged)}"
         where = ", ".join(f"{_seeds([run.seed])} after {run.rounds}" for run in short)
         planned = comparison.planned_rounds
-        notes.append(f"{algorithm} was interrupted ({where} of {planned} rounds): {use}.")
+        cut = "has fewer rounds" if all(run.complete for run in short) else "was interrupted"
+        notes.append(f"{algorithm} {cut} ({where} of {planned} rounds): {use}.")
     return notes
 
 
