@@ -144,7 +144,7 @@ def test_every_method_is_drawn_where_the_numbers_say(desktop):
 def test_the_table_the_json_and_the_summary_agree(desktop):
     summary = summarise(example())
     table = desktop.eval_on_selector_all(
-        "tbody tr",
+        "#summary tbody tr",
         "all => all.map(row => [row.cells[0].textContent, [...row.cells].slice(1).map("
         "cell => [cell.textContent, cell.className, Number(cell.dataset.value)])])",
     )

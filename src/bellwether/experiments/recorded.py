@@ -72,7 +72,7 @@ def read_comparison(folders: Sequence[Path], target: float | None = None) -> Com
     runs = tuple(Run(run.name, run.seed, _records(run), run.finished) for run in found)
     manifest = next(filter(None, map(_manifest, found)), None)
     names = list(dict.fromkeys(run.name for run in found))
-    methods = f"{len(names)} methods" if len(names) > 4 else " and ".join(names)
+    methods = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     entry = DATA.get(manifest.dataset) if manifest else None
     labels = manifest.labels if manifest and manifest.labels.size else None
     return Comparison(

@@ -15,11 +15,11 @@ LEVEL = 0.05
 
 
 class Verdict(StrEnum):
-    """What the seeds say of a difference."""
+    """Whether a difference is more than noise."""
 
-    BETTER = "better"
-    WORSE = "worse"
-    OPEN = "not told from noise"
+    BETTER = "yes, better"
+    WORSE = "yes, worse"
+    OPEN = "not shown"
     TOO_FEW = "too few seeds"
     UNKNOWN = "not comparable"
 
@@ -72,7 +72,10 @@ def versus(comparison: Comparison, summary: Summary, baseline: str | None = None
     pairs = {name: _pairs(comparison, name, baseline) for name in others}
     metric, target = summary.metric, comparison.target
     rises = metric is Metric.ACCURACY
-    final = [_difference(name, pairs[name], lambda pair: _final(pair, metric)) for name in others]
+    final = [
+        _difference(name, _whole(comparison, pairs[name]), lambda pair: _final(pair, metric))
+        for name in others
+    ]
     reached: list[Difference] = []
     if target is not None:
         reached = [
@@ -86,6 +89,11 @@ def _pairs(comparison: Comparison, one: str, other: str) -> list[Pair]:
     partners = {run.seed: run for run in comparison.runs_of(other) if run.records}
     mine = (run for run in comparison.runs_of(one) if run.records and run.seed in partners)
     return [(run, partners[run.seed]) for run in mine]
+
+
+def _whole(comparison: Comparison, pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """Pairs of finished runs only, as in the means; while there is none, all."""
+    return [pair for pair in pairs if all(map(comparison.finished, pair))] or pairs
 
 
 Values = tuple[float, float, bool, bool]

@@ -1,15 +1,22 @@
 """The numbers inside the page: what is drawn, and the records it was computed from."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bellwether.experiments.attendance import attendance
 from bellwether.experiments.results import Comparison, Run
 from bellwether.experiments.summary import Metric, Summary
+from bellwether.report.coming import drawn_coming
+from bellwether.report.export import Format, exported
 from bellwether.report.frame import script_json
 from bellwether.report.holdings import drawn_holdings
+from bellwether.report.tables import Table
 
 
-def embedded(comparison: Comparison, summary: Summary, headline: str) -> str:
+def embedded(
+    comparison: Comparison, summary: Summary, headline: str, tables: Sequence[Table]
+) -> str:
     """JSON for a script element: no NaN, and nothing in it can close the element."""
     results = {
         "title": comparison.title,
@@ -24,11 +31,19 @@ def embedded(comparison: Comparison, summary: Summary, headline: str) -> str:
             asdict(method) | {"runs": [_run(run) for run in comparison.runs_of(method.algorithm)]}
             for method in summary.methods
         ],
+        "tables": {table.name: _files(table) for table in tables},
+        "coming": drawn_coming(attendance(comparison)),
         "holdings": drawn_holdings(
             comparison.histogram, comparison.server_histogram, comparison.class_names
         ),
     }
     return script_json(results)
+
+
+def _files(table: Table) -> dict[str, str]:
+    """The table as files, by the endings of their names."""
+    endings = {"csv": Format.CSV, "md": Format.MARKDOWN, "tex": Format.LATEX}
+    return {ending: exported(table, format) for ending, format in endings.items()}
 
 
 def _run(run: Run) -> dict[str, Any]:

@@ -16,13 +16,13 @@ def framed(title: str, body: str, results: str, scripts: Iterable[str], **texts:
 
     The texts are HTML; the title is plain.
     """
-    return Template(_asset("frame.html")).substitute(
+    return Template(asset("frame.html")).substitute(
         title=escape(title),
-        body=Template(_asset(body)).substitute(title=escape(title), **texts),
+        body=Template(asset(body)).substitute(title=escape(title), **texts),
         results=results,
-        style=_asset("page.css"),
+        style=asset("page.css"),
         plotly=get_plotlyjs(),
-        scripts="\n".join(f"<script>\n{_asset(name)}</script>" for name in ("canvas.js", *scripts)),
+        scripts="\n".join(f"<script>\n{asset(name)}</script>" for name in ("canvas.js", *scripts)),
     )
 
 
@@ -49,7 +49,8 @@ def settings_section(settings: Mapping[str, str]) -> str:
     return f'<section class="settings"><h2>Settings</h2><dl>{items}</dl></section>'
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A template, a style sheet or a script of this room."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 

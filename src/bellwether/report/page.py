@@ -1,46 +1,57 @@
 """The comparison as one HTML file that fetches nothing."""
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from bellwether.core.files import write_atomically
+from bellwether.experiments.attendance import attendance
 from bellwether.experiments.results import Comparison
 from bellwether.experiments.summary import Summary, summarise
+from bellwether.report.coming import coming_caption
+from bellwether.report.curves import curves_section
 from bellwether.report.embedded import embedded
 from bellwether.report.frame import framed, notes_list, settings_section
 from bellwether.report.headline import headline
 from bellwether.report.holdings import holdings_section
-from bellwether.report.rows import Cell, caption, headers, rows
+from bellwether.report.rows import Cell
+from bellwether.report.tables import PARTICIPATION, Table, tables
+
+SCRIPTS = (
+    "holdings.js", "coming.js", "charts.js", "csv.js", "tables.js", "legend.js", "page.js",
+)  # fmt: skip
 
 
-def write_page(comparison: Comparison, path: Path | str) -> Path:
+def write_page(comparison: Comparison, path: Path | str, baseline: str | None = None) -> Path:
     """Write the page; whoever reads the path sees the old file or the new one, never a part."""
-    return write_atomically(Path(path), page(comparison))
+    return write_atomically(Path(path), page(comparison, baseline))
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: Comparison, baseline: str | None = None) -> str:
     """The HTML; every text of the user is escaped, every chart is drawn from the embedded JSON."""
     summary = summarise(comparison)
     sentence = headline(summary)
-    metric = summary.metric.value
+    found = tables(comparison, summary, baseline)
     return framed(
         comparison.title,
         "page.html",
-        embedded(comparison, summary, sentence),
-        ("holdings.js", "charts.js", "csv.js", "page.js"),
+        embedded(comparison, summary, sentence, found),
+        SCRIPTS,
         headline=escape(sentence).replace(" %", "&nbsp;%"),
-        metric=metric,
-        Metric=metric.capitalize(),
         notes=notes_list(summary.notes),
-        band=_band(summary),
-        bytes=_bytes(summary),
-        table=_table(summary),
-        caption=escape(caption(summary)),
+        curves=curves_section(_metrics(summary), _band(summary), _bytes(summary)),
+        tables=_sections([table for table in found if table.name != PARTICIPATION]),
+        coming="".join(_coming(comparison, t) for t in found if t.name == PARTICIPATION),
         holdings=holdings_section(
             comparison.histogram, comparison.server_histogram, comparison.server_draws
         ),
         settings=settings_section(comparison.settings),
     )
+
+
+def _metrics(summary: Summary) -> list[str]:
+    lossy = any(method.loss for method in summary.methods)
+    return [summary.metric.value, *(["loss"] if lossy else [])]
 
 
 def _band(summary: Summary) -> str:
@@ -50,22 +61,54 @@ def _band(summary: Summary) -> str:
 
 
 def _bytes(summary: Summary) -> str:
-    text = "Down and up together, from the start of a run."
+    text = "From the start of a run, all clients together."
     if any(method.rounds and not method.bytes_down + method.bytes_up for method in summary.methods):
         text += f" A method that sends nothing is the dashed line at its final {summary.metric}."
     return text
 
 
-def _table(summary: Summary) -> str:
-    names = headers(summary)
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("method", *names))
+def _sections(found: Sequence[Table]) -> str:
+    """A section each; how to read several tables is said once, after the last of them."""
+    after = [*(table.reading for table in found[1:]), ""]
+    return "\n\n".join(
+        f'<section class="{"tests" if table.reading else "numbers"}" id="{table.name}">'
+        f"<h2>{escape(table.title)}</h2>{_table(table)}{_reading(table, following)}</section>"
+        for table, following in zip(found, after, strict=True)
+    )
+
+
+def _reading(table: Table, following: str) -> str:
+    said = table.reading and table.reading != following
+    return f'<p class="caption">{escape(table.reading)}</p>' if said else ""
+
+
+def _coming(comparison: Comparison, table: Table) -> str:
+    """Who came: the map, and the table below it."""
+    caption = coming_caption(attendance(comparison))
+    return (
+        f'<section class="numbers" id="{table.name}"><h2>{escape(table.title)}</h2>'
+        f'<figure><div id="came"></div><figcaption>{caption}</figcaption></figure>'
+        f"{_table(table)}</section>"
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("method", *table.headers))
     body = "".join(
         f'<tr><th scope="row">{escape(row.algorithm)}</th>'
-        + "".join(_cell(cell, name) for cell, name in zip(row.cells, names, strict=True))
+        + "".join(_cell(cell, name) for cell, name in zip(row.cells, table.headers, strict=True))
         + "</tr>"
-        for row in rows(summary)
+        for row in table.rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    files = "".join(
+        f'<button type="button" value="{ending}" title="Download this table">{name}</button>'
+        for ending, name in (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"))
+    )
+    return (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f'<p class="caption">{escape(table.caption)}</p>'
+        f'<p class="exports" data-table="{table.name}">{files}</p>'
+    )
 
 
 def _cell(cell: Cell, name: str) -> str:

@@ -35,6 +35,36 @@ def rounds_text(rounds: RoundsToTarget) -> str:
     return f"{rounds.bound} {rounds.median:g}".strip()
 
 
+def difference_text(metric: Metric, value: float) -> str:
+    """0.0123 as "+1.23 points" when it is one of accuracies."""
+    if metric is Metric.ACCURACY:
+        return signed(f"{100 * value:+.2f} points")
+    return signed(f"{value:+.4g}")
+
+
+def interval_text(metric: Metric, low: float, high: float) -> str:
+    """From the one difference to the other."""
+    first = difference_text(metric, low).removesuffix(" points")
+    return f"{first} to {difference_text(metric, high)}"
+
+
+def signed(text: str) -> str:
+    """With a minus sign that is as wide as the plus."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def ratio_text(ratio: float) -> str:
+    """Three digits and a sign of multiplication."""
+    return f"{ratio:#.3g}".rstrip(".") + " \N{MULTIPLICATION SIGN}"
+
+
+def p_text(p: float) -> str:
+    """Two digits, and no more than four places."""
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.4f}" if p < 0.001 else f"{p:.3g}" if p < 0.1 else f"{p:.2f}"
+
+
 def bytes_text(count: float, units: tuple[str, ...] = ("B", "kB", "MB", "GB", "TB")) -> str:
     """Three digits and a decimal unit: 12.3 MB is 12,300,000 bytes."""
     if count >= 999.5 and len(units) > 1:
