@@ -25,6 +25,7 @@ app.command("list")(lists.list_)
 app.command()(training.demo)
 app.command()(training.run)
 app.command()(report.report)
+app.command()(report.watch)
 app.add_typer(federation.app, name="federation")
 app.add_typer(datasets.app, name="data")
 

@@ -1,6 +1,7 @@
 """`bellwether report` and `bellwether watch`: what runs wrote down, as pages and tables."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from bellwether.report.export import Format, printed
 from bellwether.report.page import write_page
 from bellwether.report.table import comparison_table
 from bellwether.report.tables import Table, tables
+from bellwether.report.watch import LOOPBACK, watching
 
 
 def report(
@@ -60,6 +62,22 @@ def report(
     if format is None:
         out.print(comparison_table(summary))
         out.print(f"The page: {path.resolve()}", soft_wrap=True, highlight=False, markup=False)
+
+
+def watch(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What `run --out` writes to, or a single run.")
+    ],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Of the page; 0 for any free one.")
+    ] = 8765,
+) -> None:
+    """A page with curves that grow while runs train; this machine only, Ctrl-C ends it."""
+    with watching(folder, port) as server:
+        address = f"http://{LOOPBACK}:{server.server_address[1]}/"
+        out.print(f"Watching {folder}: {address}", soft_wrap=True, highlight=False, markup=False)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 def _chosen(found: Sequence[Table], name: str | None) -> Sequence[Table]:

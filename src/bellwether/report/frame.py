@@ -11,13 +11,16 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 
-def framed(title: str, body: str, results: str, scripts: Iterable[str], **texts: str) -> str:
+def framed(
+    title: str, body: str, results: str, scripts: Iterable[str], connect: str = "", **texts: str
+) -> str:
     """A page: the body's template with its texts, the numbers, and the scripts that draw them.
 
-    The texts are HTML; the title is plain.
+    The texts are HTML; the title is plain. `connect` is what its policy allows scripts to fetch.
     """
     return Template(asset("frame.html")).substitute(
         title=escape(title),
+        connect=connect,
         body=Template(asset(body)).substitute(title=escape(title), **texts),
         results=results,
         style=asset("page.css"),
