@@ -1,11 +1,8 @@
 """The page as a reader meets it: opened from the disk, with no network, in a real browser."""
 
 import csv
-import os
 import re
-import shutil
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -19,62 +16,13 @@ from bellwether.report.overview import overview
 from bellwether.report.page import write_page
 from bellwether.report.rows import rows
 from bellwether.report.words import estimate_text
+from browsing import contrast, overflow, wait_until
 from test_report import SHAPES, example, run
-
-REQUIRED = os.environ.get("BELLWETHER_REQUIRE_BROWSER") == "1"
-"""Whether a machine without a browser fails these tests rather than skipping them."""
-
-playwright = (import_module if REQUIRED else pytest.importorskip)("playwright.sync_api")
-
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        reason = f"no browser: none of {', '.join(names)} is on the path"
-        if REQUIRED:
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     return write_page(example(), tmp_path_factory.mktemp("page") / "report.html")
-
-
-@pytest.fixture(scope="module")
-def visited():
-    """Every window opened: the page, its file, what went wrong, what was fetched."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def visit(browser, visited):
-    """Open a file in a fresh window."""
-
-    def visit(path: Path, **window):
-        size = {"viewport": {"width": 1100, "height": 900}}
-        page = browser.new_context(**size | window).new_page()
-        troubles, requests = [], []
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri())
-        visited.append((path, troubles, requests))
-        return page
-
-    return visit
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +34,9 @@ def desktop(visit, report):
 @pytest.fixture(autouse=True)
 def nothing_wrong_and_nothing_fetched(visited):
     yield
-    for path, troubles, requests in visited:
+    for address, troubles, requests in visited:
         assert troubles == []
-        assert [url for url in requests if not url.startswith("blob:")] == [path.as_uri()]
+        assert [url for url in requests if not url.startswith("blob:")] == [address]
 
 
 def curves(page, chart: str) -> list[str]:
@@ -102,23 +50,6 @@ def curves(page, chart: str) -> list[str]:
 
 def results(page) -> dict:
     return page.evaluate("JSON.parse(document.getElementById('results').textContent)")
-
-
-def wait_until(page, condition: str) -> None:
-    """Playwright's own waiting evaluates strings in the page, which the page forbids."""
-    for _ in range(100):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(20)
-    pytest.fail(f"not within two seconds: {condition}")
-
-
-def overflow(page) -> int:
-    """How far the widest element sticks out of the window."""
-    return page.evaluate(
-        "Math.max(...[...document.body.querySelectorAll('*')].map("
-        "element => element.getBoundingClientRect().right)) - document.documentElement.clientWidth"
-    )
 
 
 def test_every_method_is_drawn_where_the_numbers_say(desktop):
@@ -299,18 +230,6 @@ def test_a_comparison_with_little_in_it_is_still_a_page(visit, tmp_path):
     assert page.locator(".notes li").all_inner_texts() == list(summarise(few).notes)
     final = summarise(few).methods[0].final
     assert page.locator("tbody td").first.inner_text() == estimate_text("loss", final)
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG's contrast ratio of two CSS colours, 1 to 21."""
-
-    def luminance(colour: str) -> float:
-        channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-    low, high = sorted(map(luminance, (one, other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def a_federation(clients=24, labels=4, **rest):

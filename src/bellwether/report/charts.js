@@ -45,11 +45,12 @@ function makeCharts(results, styles, hidden, view) {
 
   function line(method, x, rest) {
     const { mean, spread, rounds } = method.curve;
+    const thin = results.methods.length > 8 && spread.every((value) => value === null);
     return {
       type: "scatter", mode: "lines+markers", name: method.name, x,
       y: mean.map((value) => (value === null ? null : scale() * value)),
-      line: { color: method.color, width: 2, dash: method.dash },
-      marker: { symbol: method.symbol, size: 7, maxdisplayed: 8, color: method.color },
+      line: { color: method.color, width: thin ? 1.25 : 2, dash: method.dash },
+      marker: { symbol: method.symbol, size: thin ? 5 : 7, maxdisplayed: 8, color: method.color },
       visible: method.visible,
       text: mean.map((value, at) => (value === null ? "" : shown(value, spread[at]))),
       customdata: rounds,
