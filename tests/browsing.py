@@ -5,13 +5,13 @@ import re
 import pytest
 
 
-def wait_until(page, condition: str) -> None:
+def wait_until(page, condition: str, seconds: int = 2) -> None:
     """Playwright's own waiting evaluates strings in the page, which the page forbids."""
-    for _ in range(100):
+    for _ in range(50 * seconds):
         if page.evaluate(condition):
             return
         page.wait_for_timeout(20)
-    pytest.fail(f"not within two seconds: {condition}")
+    pytest.fail(f"not within {seconds} seconds: {condition}")
 
 
 def overflow(page) -> int:

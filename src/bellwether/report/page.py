@@ -18,7 +18,7 @@ from bellwether.report.rows import Cell
 from bellwether.report.tables import PARTICIPATION, Table, tables
 
 SCRIPTS = (
-    "holdings.js", "coming.js", "charts.js", "csv.js", "tables.js", "legend.js", "page.js",
+    "holdings.js", "coming.js", "charts.js", "files.js", "legend.js", "page.js",
 )  # fmt: skip
 
 
@@ -101,13 +101,13 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     files = "".join(
-        f'<button type="button" value="{ending}" title="Download this table">{name}</button>'
+        f'<a download="{table.name}.{ending}">{name}</a>'
         for ending, name in (("csv", "CSV"), ("md", "Markdown"), ("tex", "LaTeX"))
     )
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f'<p class="caption">{escape(table.caption)}</p>'
-        f'<p class="exports" data-table="{table.name}">{files}</p>'
+        f'<p class="exports">{files}</p>'
     )
 
 
