@@ -43,9 +43,9 @@ def difference_text(metric: Metric, value: float) -> str:
 
 
 def interval_text(metric: Metric, low: float, high: float) -> str:
-    """From the one difference to the other."""
-    first = difference_text(metric, low).removesuffix(" points")
-    return f"{first} to {difference_text(metric, high)}"
+    """From the one difference to the other; points of accuracies without saying so again."""
+    ends = (difference_text(metric, end).removesuffix(" points") for end in (low, high))
+    return " to ".join(ends)
 
 
 def signed(text: str) -> str:
