@@ -32,6 +32,9 @@ KEPT_OUT = {
         not in {Path("data/pictures.py"), Path("data/cursive.py"), Path("report/contact_sheet.py")}
     ),
     "huggingface_hub": lambda path: path != Path("data/hub.py"),
+    "torch.utils.tensorboard": lambda path: path != Path("report/tensorboard.py"),
+    "tensorboard": lambda path: path != Path("report/tensorboard.py"),
+    "mlflow": lambda path: path != Path("report/mlflow.py"),
     "httpx": lambda path: path != Path("data/hub.py"),
 }
 """Packages, and where they must not be imported."""
@@ -103,6 +106,8 @@ def test_a_wrong_import_would_be_noticed():
         "report/page.py": "from bellwether.cli.console import out",
         "federation/manifest.py": "import plotly.graph_objects as go",
         "cli/app.py": "import pyarrow",
+        "report/trackers.py": "import mlflow",
+        "report/watch.py": "from torch.utils.tensorboard import SummaryWriter",
     }.items():
         assert len(violations(source, Path(path))) == 1, (path, source)
     for path, source in {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +13,12 @@ from bellwether.core.errors import InputError, unknown
 from bellwether.experiments.recorded import read_comparison
 from bellwether.experiments.summary import summarise
 from bellwether.report.export import Format, printed
+from bellwether.report.mlflow import followed
 from bellwether.report.page import write_page
 from bellwether.report.table import comparison_table
 from bellwether.report.tables import Table, tables
+from bellwether.report.tensorboard import board
+from bellwether.report.trackers import export
 from bellwether.report.watch import LOOPBACK, watching
 
 
@@ -43,6 +47,14 @@ def report(
         Format | None,
         typer.Option(help="Print every table so; a page is then written only with --out."),
     ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(help="Also write event files for TensorBoard into this folder."),
+    ] = None,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(help="Also tell MLflow at this address, such as http://127.0.0.1:5000."),
+    ] = None,
     table: Annotated[
         str | None, typer.Option(help="Of the tables to print only this one, such as 'summary'.")
     ] = None,
@@ -53,6 +65,10 @@ def report(
     found = tables(comparison, summary, baseline)
     if table is not None and format is None:
         raise InputError("--table chooses what --format prints; add --format csv")
+    if tensorboard is not None:
+        export(comparison, partial(board, tensorboard))
+    if mlflow is not None:
+        export(comparison, partial(followed, mlflow, comparison.title))
     if format is not None:
         typer.echo(printed(_chosen(found, table), format), nl=False)
         if page is None:
