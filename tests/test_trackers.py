@@ -98,6 +98,7 @@ def test_without_them_one_line_says_what_to_install(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("address")
 def test_an_address_that_is_none_is_one_line():
     with pytest.raises(InputError, match="MLflow at 'nonsense://x' cannot be used") as caught:
         MLflow("nonsense://x", "mine")
