@@ -20,6 +20,7 @@ from bellwether.experiments.statistics import paired
 from bellwether.experiments.summary import summarise
 from bellwether.experiments.versus import Verdict, versus
 from bellwether.report.export import Format, exported
+from bellwether.report.page import page
 from bellwether.report.tables import tables
 from run_folders import write_comparison, write_run
 from test_report import compared, example, run, stepping
@@ -62,6 +63,19 @@ def test_runs_with_other_settings_are_never_averaged(tmp_path):
     write_run(slow / "fedavg" / "seed-1", run("FedAvg", 1, 0.5))
     with pytest.raises(InputError, match=r"FedAvg .*different settings; give their folders apart"):
         read_comparison([slow])
+
+
+def test_the_configuration_is_shown_as_it_is_written(tmp_path):
+    for seed in (0, 1):
+        write_run(tmp_path / "fedavg" / f"seed-{seed}", run("FedAvg", seed, 0.5))
+    (tmp_path / "config.toml").write_text('model = "</pre><script>"\n')
+    found = read_comparison([tmp_path])
+    assert found.configurations == {"config.toml": 'model = "</pre><script>"\n'}
+    assert 'class="configuration"' in page(found)
+    assert "<pre>model = &quot;&lt;/pre&gt;&lt;script&gt;&quot;\n</pre>" in page(found)
+    (tmp_path / "fedavg" / "seed-1" / "config.toml").write_text("seed = 1\n")
+    assert list(read_comparison([tmp_path]).configurations) == ["FedAvg", "FedAvg, seed 1"]
+    assert 'class="configuration"' not in page(example())
 
 
 def test_one_run_found_twice_counts_once(folder):

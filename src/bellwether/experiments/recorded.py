@@ -88,6 +88,7 @@ def read_comparison(folders: Sequence[Path], target: float | None = None) -> Com
         server_draws=manifest.drawn if manifest else None,
         class_names=tuple(entry.classes) if entry and labels is not None else (),
         population=max(int(run.identity["population"]) for run in found),
+        configurations=_configurations(found),
     )
 
 
@@ -161,12 +162,26 @@ def _records(run: Recorded) -> tuple[Any, ...]:
 
 
 def _manifest(run: Recorded) -> Manifest | None:
-    """Who held what: beside the run, its method, or its comparison."""
-    name = f"manifest-seed-{run.seed}.json"
-    for folder in (run.path, *run.path.resolve().parents[:2]):
-        if (folder / name).exists():
-            return Manifest.load(folder / name)
-    return None
+    """Who held what."""
+    path = _beside(run, f"manifest-seed-{run.seed}.json")
+    return Manifest.load(path) if path else None
+
+
+def _configurations(runs: Sequence[Recorded]) -> dict[str, str]:
+    """The configurations of the runs, each once, under the first that has it."""
+    found: dict[str, str] = {}
+    for run in runs:
+        path = _beside(run, "config.toml")
+        text = path.read_text(encoding="utf-8", errors="replace") if path else ""
+        if text and text not in found.values():
+            found[f"{run.name}, seed {run.seed}" if run.name in found else run.name] = text
+    return found if len(found) != 1 else {"config.toml": next(iter(found.values()))}
+
+
+def _beside(run: Recorded, name: str) -> Path | None:
+    """A file of the run, of its method, or of its comparison."""
+    folders = (run.path, *run.path.resolve().parents[:2])
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 
 def _settings(runs: Sequence[Recorded], manifest: Manifest | None) -> dict[str, str]:

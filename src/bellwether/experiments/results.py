@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -64,6 +64,8 @@ class Comparison:
     """What label 0, 1 ... stand for; without them the numbers are shown."""
     population: int | None = None
     """N, the number of clients; None: as many as are known of."""
+    configurations: Mapping[str, str] = field(default_factory=dict)
+    """The files that the runs were made from, by the method (or what else they are of)."""
 
     def __post_init__(self) -> None:
         if not self.runs:

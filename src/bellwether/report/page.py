@@ -45,7 +45,7 @@ def page(comparison: Comparison, baseline: str | None = None) -> str:
         holdings=holdings_section(
             comparison.histogram, comparison.server_histogram, comparison.server_draws
         ),
-        settings=settings_section(comparison.settings),
+        settings=settings_section(comparison.settings) + _configurations(comparison),
     )
 
 
@@ -109,6 +109,14 @@ def _table(table: Table) -> str:
         f'<p class="caption">{escape(table.caption)}</p>'
         f'<p class="exports">{files}</p>'
     )
+
+
+def _configurations(comparison: Comparison) -> str:
+    files = "".join(
+        f"<details><summary>{escape(name)}</summary><pre>{escape(text)}</pre></details>"
+        for name, text in comparison.configurations.items()
+    )
+    return f'<section class="configuration"><h2>Configuration</h2>{files}</section>' * bool(files)
 
 
 def _cell(cell: Cell, name: str) -> str:
