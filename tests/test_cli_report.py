@@ -55,6 +55,7 @@ MISTAKES = {
     "an unknown table": (["report", "runs", "--format", "csv", "--table", "x"], "unknown table"),
     "a table without a format": (["report", "runs", "--table", "ratios"], "add --format csv"),
     "a target that is none": (["report", "runs", "--target", "nan"], "must be a finite number"),
+    "a target in percent": (["report", "runs", "--target", "97"], "--target 0.97, not 97?"),
     "a page that cannot be": (["report", "runs", "--out", "file/x.html"], "cannot write"),
     "nothing to watch": (["watch", "nowhere"], "nowhere is no folder"),
     "no run to watch": (["watch", "."], "holds no run"),

@@ -202,6 +202,10 @@ def test_the_caption_says_what_so_few_seeds_cannot():
     assert {row.cells[-1].text for row in found["final-test"].rows} == {"too few seeds"}
     single = found_tables(compared(run("A", 0, 0.5), run("B", 0, 0.6)))
     assert single["final-test"].caption.startswith("One seed has no spread")
+    apart = found_tables(compared(run("A", 0, 0.5), run("B", 1, 0.6)))
+    assert apart["final-test"].caption.startswith("No seed gave both a finite number")
+    many = [run(name, seed, 0.01 * seed) for name in "AB" for seed in range(21)]
+    assert "p is that of the t test" in found_tables(compared(*many))["final-test"].caption
     assert set(found_tables(compared(run("A", 0, 0.5)))) == {"summary", "participation"}
 
 

@@ -11,7 +11,7 @@ import typer
 from bellwether.cli.console import out
 from bellwether.core.errors import InputError, unknown
 from bellwether.experiments.recorded import read_comparison
-from bellwether.experiments.summary import summarise
+from bellwether.experiments.summary import Metric, summarise
 from bellwether.report.export import Format, printed
 from bellwether.report.mlflow import followed
 from bellwether.report.page import write_page
@@ -62,6 +62,10 @@ def report(
     """One page that fetches nothing, from runs: curves, tables, tests, who came, who holds what."""
     comparison = read_comparison(folders, target)
     summary = summarise(comparison)
+    if target is not None and summary.metric is Metric.ACCURACY and target > 1:
+        raise InputError(
+            f"accuracies lie between 0 and 1: --target {target / 100:g}, not {target:g}?"
+        )
     found = tables(comparison, summary, baseline)
     if table is not None and format is None:
         raise InputError("--table chooses what --format prints; add --format csv")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bellwether.experiments.attendance import Attendance, attendance
 from bellwether.experiments.results import Comparison
-from bellwether.experiments.statistics import pairs_needed, smallest_p
+from bellwether.experiments.statistics import MOST_EXACT, pairs_needed, smallest_p
 from bellwether.experiments.summary import Summary
 from bellwether.experiments.versus import LEVEL, Difference, Verdict, Versus, versus
 from bellwether.report.rows import Cell, Row, caption, headers, rows
@@ -172,13 +172,17 @@ def _honest(differences: Sequence[Difference]) -> str:
     """What so few seeds can say at all, and what is known of runs that never got there."""
     known = [each.test.pairs for each in differences if each.test.p_signs is not None]
     if not known:
-        return "One seed has no spread, so nothing can be tested."
+        if any(each.test.pairs for each in differences):
+            return "One seed has no spread, so nothing can be tested."
+        return "No seed gave both a finite number, so nothing can be compared."
     needed = pairs_needed(LEVEL, len(known))
     least = smallest_p(max(known))
     text = f"The smallest p that {max(known)} seeds can give is {p_text(least)}"
     if len(known) > 1:
         text += f", after Holm's correction {p_text(min(1.0, len(known) * least))}"
     text += f": it takes {needed} seeds to come to 5 %." if max(known) < needed else "."
+    if max(known) > MOST_EXACT:
+        text += f" With more than {MOST_EXACT} seeds p is that of the t test."
     if any(any(each.censored) for each in differences):
         text += (
             " Never: runs of the method + of the baseline that did not get there. Such a run counts"
