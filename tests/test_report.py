@@ -293,6 +293,18 @@ def test_the_terminal_table_fits_80_columns_and_shows_every_number():
     assert "has not run with seeds 1, 2" in " ".join(text.split())
 
 
+def test_a_long_name_cuts_no_number():
+    runs = [run("FedAvg (a folder)", seed, value) for seed, value in enumerate((0.1, 0.9, 0.5))]
+    costs = {"bytes_down": 3_900_000, "bytes_up": 3_900_000}
+    costly = [
+        replace(one, records=tuple(replace(record, **costs) for record in one.records))
+        for one in runs
+    ]
+    out = io.StringIO()
+    Console(file=out, width=80).print(comparison_table(summarise(compared(*costly, target=0.85))))
+    assert "50.00 ± 40.00 %" in out.getvalue()
+
+
 @given(st.floats(0, 9e14))
 def test_sizes_read_back_to_three_digits(count):
     number, unit = bytes_text(count).split()
