@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from itertools import product
 
@@ -76,6 +77,22 @@ def test_the_configuration_is_shown_as_it_is_written(tmp_path):
     (tmp_path / "fedavg" / "seed-1" / "config.toml").write_text("seed = 1\n")
     assert list(read_comparison([tmp_path]).configurations) == ["FedAvg", "FedAvg, seed 1"]
     assert 'class="configuration"' not in page(example())
+
+
+def test_runs_on_different_data_are_said_to_be(tmp_path):
+    for name, seed in (("a", 0), ("b", 1)):
+        write_comparison(tmp_path / name, (run("FedAvg", seed, 0.5), run("CLG-SGD", seed, 0.6)))
+    assert read_comparison([tmp_path / "a", tmp_path / "b"]).notes == ()
+    (tmp_path / "a" / "manifest-seed-0.json").rename(tmp_path / "b" / "manifest-seed-0.json")
+    shutil.copytree(tmp_path / "b" / "fedavg" / "seed-1", tmp_path / "a" / "safari" / "seed-1")
+    (tmp_path / "a" / "manifest-seed-1.json").write_bytes(
+        (tmp_path / "b" / "manifest-seed-0.json").read_bytes()
+    )
+    (note,) = summarise(read_comparison([tmp_path / "a", tmp_path / "b"])).notes[:1]
+    assert note.startswith("Not all runs of seed 1 had the same clients' and server's data")
+    write_run(tmp_path / "c", run("SAFARI", 0, 0.5), population=7)
+    (note,) = read_comparison([tmp_path / "b", tmp_path / "c"]).notes
+    assert note.startswith("The runs differ in population")
 
 
 def test_one_run_found_twice_counts_once(folder):

@@ -89,6 +89,7 @@ def read_comparison(folders: Sequence[Path], target: float | None = None) -> Com
         class_names=tuple(entry.classes) if entry and labels is not None else (),
         population=max(int(run.identity["population"]) for run in found),
         configurations=_configurations(found),
+        notes=tuple(_unlike(found)),
     )
 
 
@@ -165,6 +166,22 @@ def _manifest(run: Recorded) -> Manifest | None:
     """Who held what."""
     path = _beside(run, f"manifest-seed-{run.seed}.json")
     return Manifest.load(path) if path else None
+
+
+def _unlike(runs: Sequence[Recorded]) -> Iterator[str]:
+    """What differs though only the method should."""
+    end = "so differences between methods are not the methods' alone."
+    for name in SHOWN:
+        if len({str(run.identity.get(name)) for run in runs}) > 1:
+            yield f"The runs differ in {name.replace('_', ' ')}, {end}"
+    paths: dict[int, set[Path]] = defaultdict(set)
+    for run in runs:
+        if path := _beside(run, f"manifest-seed-{run.seed}.json"):
+            paths[run.seed].add(path.resolve())
+    for seed, found in sorted(paths.items()):
+        first, *others = map(Manifest.load, sorted(found))
+        if any(other != first for other in others):
+            yield f"Not all runs of seed {seed} had the same clients' and server's data, {end}"
 
 
 def _configurations(runs: Sequence[Recorded]) -> dict[str, str]:

@@ -66,6 +66,8 @@ class Comparison:
     """N, the number of clients; None: as many as are known of."""
     configurations: Mapping[str, str] = field(default_factory=dict)
     """The files that the runs were made from, by the method (or what else they are of)."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know that the records do not tell."""
 
     def __post_init__(self) -> None:
         if not self.runs:

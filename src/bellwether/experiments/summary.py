@@ -120,7 +120,7 @@ def summarise(comparison: Comparison) -> Summary:
         planned_rounds=comparison.planned_rounds,
         methods=tuple(_method(comparison, name, metric) for name in comparison.algorithms),
         complete=not missing and all(comparison.finished(run) for run in comparison.runs),
-        notes=(*missing, *_short(comparison), *_diverged(comparison)),
+        notes=(*comparison.notes, *missing, *_short(comparison), *_diverged(comparison)),
     )
 
 

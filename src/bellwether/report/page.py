@@ -37,7 +37,7 @@ def page(comparison: Comparison, baseline: str | None = None) -> str:
         "page.html",
         embedded(comparison, summary, sentence, found),
         SCRIPTS,
-        headline=escape(sentence).replace(" %", "&nbsp;%"),
+        headline=_prose(sentence),
         notes=notes_list(summary.notes),
         curves=curves_section(_metrics(summary), _band(summary), _bytes(summary)),
         tables=_sections([table for table in found if table.name != PARTICIPATION]),
@@ -79,7 +79,7 @@ def _sections(found: Sequence[Table]) -> str:
 
 def _reading(table: Table, following: str) -> str:
     said = table.reading and table.reading != following
-    return f'<p class="caption">{escape(table.reading)}</p>' if said else ""
+    return f'<p class="caption">{_prose(table.reading)}</p>' if said else ""
 
 
 def _coming(comparison: Comparison, table: Table) -> str:
@@ -106,9 +106,14 @@ def _table(table: Table) -> str:
     )
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f'<p class="caption">{escape(table.caption)}</p>'
+        f'<p class="caption">{_prose(table.caption)}</p>'
         f'<p class="exports">{files}</p>'
     )
+
+
+def _prose(text: str) -> str:
+    """A text in which no line begins with a percent sign."""
+    return escape(text).replace(" %", "&nbsp;%")
 
 
 def _configurations(comparison: Comparison) -> str:

@@ -77,7 +77,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The page, or the rounds since the last time."""
         port = self.connection.getsockname()[1]
-        if self.headers.get("Host") not in {f"{name}:{port}" for name in NAMES}:
+        tail = "" if port == 80 else f":{port}"  # as browsers write it
+        if self.headers.get("Host") not in {f"{name}{tail}" for name in NAMES}:
             self._answer(HTTPStatus.FORBIDDEN, "text/plain", "open this page by its own address")
             return
         address = urlsplit(self.path)
