@@ -4,7 +4,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from numbers import Integral
 from typing import Literal
 
 from bellwether.core.errors import InputError
@@ -134,17 +133,13 @@ class Local:
 
 def check_workers(workers: int | str) -> int | Literal["auto"]:
     """The number of workers, or "auto"; `InputError` for what is neither, or makes no sense."""
-    if workers == "auto":
-        return "auto"
-    whole = isinstance(workers, Integral) and not isinstance(workers, bool)
-    if not whole or int(workers) < 1:
-        raise InputError(f"workers must be 'auto' or a number from 1, not {workers!r}")
-    if int(workers) > MOST * cores():
+    wish = check_wish(workers, "workers")
+    if wish != "auto" and wish > MOST * cores():
         raise InputError(
             f"{workers} workers are too many for the {cores()} cores that this process may use;"
             f" give at most {MOST * cores()}, or 'auto' for one a core"
         )
-    return int(workers)
+    return wish
 
 
 def cores() -> int:

@@ -94,7 +94,7 @@ class Pool:
             if isinstance(result, Failure):
                 job.cancel()
                 self._close_if_done(task)
-                raise self._error(result) from _Trace(result.trace)
+                result.reraise(self._relief)
             yield result
 
     def stop(self) -> None:
@@ -236,11 +236,6 @@ class Pool:
             how = f"were ended by {signal.Signals(-code).name}; workers=1 may show why"
         return WorkerLost(f"{work.name(group)}: {ATTEMPTS} worker processes in a row {how}")
 
-    def _error(self, failure: Failure) -> Exception:
-        if failure.short_of_memory:
-            return WorkerLost(f"{failure.error}; {self._relief}")
-        return failure.error
-
     @property
     def _relief(self) -> str:
         return f"lower workers (now {self._most}) or the batch size"
@@ -277,7 +272,3 @@ class _Worker:
         """Kill it and forget it; its exit code."""
         self.connection.close()
         return self.process.end()
-
-
-class _Trace(Exception):
-    """Where a task raised in its own process."""

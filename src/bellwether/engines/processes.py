@@ -21,6 +21,7 @@ import torch
 from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import SharedMemory
 from bellwether.engines.parcels import Parcel, Place, Unfit, opened
+from bellwether.engines.settings import Settings
 from bellwether.engines.worker import UNFIT, Answer, serve
 
 StartMethod = Literal["fork", "spawn"]
@@ -117,9 +118,7 @@ class Spawned:
 
 def luggage(workplace: Workplace) -> Parcel:
     """What a new interpreter needs to be as this one is; `Unfit` if it cannot be sent."""
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    precision = torch.get_float32_matmul_precision()
-    return Parcel((torch.get_default_dtype(), deterministic, precision, workplace))
+    return Parcel((Settings.here(), workplace))
 
 
 def spawned(parent: int, descriptors: tuple[int, int], place: tuple[int, int, int]) -> None:
@@ -136,10 +135,8 @@ def spawned(parent: int, descriptors: tuple[int, int], place: tuple[int, int, in
         )
         connection.send_bytes(Answer(UNFIT, content=reason.encode()).encoded())
         return
-    dtype, deterministic, precision, workplace = unpacked
-    torch.set_default_dtype(dtype)
-    torch.use_deterministic_algorithms(deterministic)
-    torch.set_float32_matmul_precision(precision)
+    settings, workplace = unpacked
+    settings.adopt()
     serve(connection, memory, workplace)
 
 

@@ -10,11 +10,11 @@ import sys
 import time
 import traceback
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import torch
 
-from bellwether.core.errors import ClientFailed
+from bellwether.core.errors import ClientFailed, WorkerLost
 from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import SharedMemory
 from bellwether.engines.in_process import InProcess
@@ -90,6 +90,15 @@ class Failure:
     """Where it was raised, as text: frames do not travel."""
     short_of_memory: bool
 
+    def reraise(self, relief: str) -> NoReturn:
+        """Raise it where the outcome is read; `relief` is what helps where memory ran out."""
+        error = WorkerLost(f"{self.error}; {relief}") if self.short_of_memory else self.error
+        raise error from _Trace(self.trace)
+
+
+class _Trace(Exception):
+    """Where a task raised in its own process."""
+
 
 def serve(connection: Connection, memory: SharedMemory, workplace: Workplace) -> None:
     """Follow orders until nobody can give any."""
@@ -127,7 +136,7 @@ def _obey(
     work, tasks = works[order.serial], opened(shared, order.tasks, copy=False)
     profile = workplace.profile
     with profile.round() if profile else contextlib.nullcontext():
-        results = [r for group in tasks.groups for r in _attempt(here, work, group, tasks.kept)]
+        results = [r for group in tasks.groups for r in attempt(here, work, group, tasks.kept)]
     _flush()
     try:
         parcel = Parcel((results, profile.taken() if profile else {}))
@@ -140,14 +149,15 @@ def _obey(
     return Answer(LARGE if beside else DONE, place.vectors, place.skeleton, elapsed, bytes(beside))
 
 
-def _attempt(here: InProcess, work: Work, group: Group, kept: Kept) -> list[Any]:
+def attempt(here: InProcess, work: Work, group: Group, kept: Kept) -> list[Any]:
+    """What comes of each position of a group, or a `Failure`."""
     try:
         return list(here.do(work, group, kept))
     except Exception as error:
         if len(group) == 1:
             return [_failure(error, work.name(group))]
     # Whose fault it is shows only one by one; a task does not depend on those before it.
-    return [r for p in group for r in _attempt(here, work, (p,), kept)]
+    return [r for p in group for r in attempt(here, work, (p,), kept)]
 
 
 def _failure(error: Exception, where: str) -> Failure:

@@ -27,12 +27,12 @@ TOLERANCE = 1e-3
 """How far a stacked gradient may be from the loop's, relatively, before it is another one."""
 
 
-def check_wish(wish: object) -> Wish:
-    """`batch_clients` as a user gives it, or `InputError`."""
+def check_wish(wish: object, name: str = "batch_clients") -> Wish:
+    """A number that a user may leave to "auto", or `InputError`."""
     if wish == "auto":
         return "auto"
     if not isinstance(wish, Integral) or isinstance(wish, bool) or int(wish) < 1:
-        raise InputError(f"batch_clients must be 'auto' or a number from 1, not {wish!r}")
+        raise InputError(f"{name} must be 'auto' or a number from 1, not {wish!r}")
     return int(wish)
 
 
