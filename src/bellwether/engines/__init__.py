@@ -1,5 +1,6 @@
 """Where clients run."""
 
 from bellwether.engines.local import Local
+from bellwether.engines.ray import Ray
 
-__all__ = ["Local"]
+__all__ = ["Local", "Ray"]

@@ -37,9 +37,9 @@ class Place(NamedTuple):
 class Parcel:
     """An object ready to be written."""
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: Any, kind: "type[Packer] | None" = None) -> None:
         file = io.BytesIO()
-        packer = _Packer(file)
+        packer = (kind or Packer)(file)
         try:
             packer.dump(content)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
@@ -66,7 +66,7 @@ def opened(buffer: Buffer, place: Place, *, copy: bool) -> Any:
     return _Opener(io.BytesIO(skeleton), buffer, place.start, copy).load()
 
 
-class _Packer(pickle.Pickler):
+class Packer(pickle.Pickler):
     """Plain tensors are set aside; a `Parameter` is pickled around the plain one that it holds."""
 
     def __init__(self, file: io.BytesIO) -> None:

@@ -138,13 +138,13 @@ def train(
         if profile:
             setting = profiling.timed(setting, profile)
         run = Run(setting, workplace, schedule, core.begin(setting), overlap_evaluation)
-        if run_dir is not None:
-            identity = _identity(setting, algorithm)
-            run.write_to(RunDirectory(run_dir, identity), resume)
-        if profile:
-            run.watch(profile)
         setting.engine.start(workplace)
         try:
+            if run_dir is not None:
+                identity = _identity(setting, algorithm)
+                run.write_to(RunDirectory(run_dir, identity), resume)
+            if profile:
+                run.watch(profile)
             for number in range(run.progress.round + 1, rounds + 1):
                 last = number == rounds
                 with profile.round() if profile else nullcontext():
