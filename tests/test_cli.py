@@ -175,6 +175,11 @@ MISTAKES = {
     ),
     "resume without a folder": (["run", "-a", "fedavg", "--resume"], "--resume needs --out"),
     "workers in words": (["demo", "--workers", "many"], "workers must be 'auto' or a number"),
+    "no Ray": (
+        ["run", "-a", "fedavg", "--engine", "ray", "--ray-address", "127.0.0.1:1"],
+        "no Ray cluster answers at 127.0.0.1:1",
+    ),
+    "no engine for an address": (["run", "-a", "fedavg", "--ray-address", "auto"], "--engine ray"),
     "too many workers": (["run", "-a", "fedavg", "--workers", "9999"], "are too many for the"),
     "an unwritable folder": (["demo", "--out", "file/sub"], "cannot write"),
 }

@@ -1,5 +1,6 @@
 """What every command shares: where it prints, and the options that mean the same everywhere."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -13,4 +14,13 @@ Workers = Annotated[
         " The results are the same."
     ),
 ]
+
+
+class EngineName(StrEnum):
+    """Where clients run."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the result.")]

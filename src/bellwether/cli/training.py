@@ -1,21 +1,21 @@
 """`bellwether demo` and `bellwether run`: train, compare, show."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bellwether import algorithms, data, models
-from bellwether.cli.console import Quiet, Workers, out
+from bellwether.cli.console import EngineName, Quiet, Workers, out
 from bellwether.cli.options import spread
 from bellwether.cli.world import World
 from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
 from bellwether.core.profile import Profile
 from bellwether.core.sgd import SGD
-from bellwether.engines import Local
+from bellwether.engines import Local, Ray
 from bellwether.experiments import demo as demonstration
 from bellwether.experiments.comparison import Plan, compare
 from bellwether.experiments.summary import summarise
@@ -76,12 +76,23 @@ def run(
     profile: Annotated[
         bool, typer.Option("--profile", help="Say where the rounds' time went.")
     ] = False,
+    where: Annotated[
+        EngineName,
+        typer.Option("--engine", help="Where clients run: on this machine, or on Ray's."),
+    ] = EngineName.LOCAL,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="HOST:PORT of a Ray cluster that this machine is a node of, or 'auto' for the one"
+            " that runs here; by default Ray starts here for the run."
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Train one or more methods on a data set; a table, a page, and all that was recorded."""
     if resume and folder is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
-    engine = _engine(workers)
+    engine = _engine(workers, where, ray_address)
     settings = {
         "client": SGD(lr=lr, epochs=epochs, batch_size=batch_size, decay=decay),
         "server": SGD(lr=server_lr, epochs=server_epochs, batch_size=batch_size, decay=decay),
@@ -124,11 +135,22 @@ def run(
         raise InputError(f"{folder} is not empty; add --resume to go on, or give another --out")
     elif resume and not folder.exists():
         raise InputError(f"there is no run in {folder}; start one without --resume")
-    _show(plan, folder, quiet, keep=folder, resume=resume)
+    with ExitStack() as stack:
+        if isinstance(engine, Ray):  # once for all runs, and before anything is written
+            with out.status("Looking for Ray ..."):
+                stack.enter_context(engine)
+        _show(plan, folder, quiet, keep=folder, resume=resume)
 
 
-def _engine(workers: str) -> Local:
-    return Local(int(workers) if workers.isdecimal() else workers)  # type: ignore[arg-type]
+def _engine(
+    workers: str, where: EngineName = EngineName.LOCAL, address: str | None = None
+) -> Local | Ray:
+    number: Any = int(workers) if workers.isdecimal() else workers
+    if where is EngineName.RAY:
+        return Ray(address, workers=number)
+    if address is not None:
+        raise InputError("--ray-address is for --engine ray")
+    return Local(number)
 
 
 def _show(
