@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -73,7 +73,26 @@ def _initialised(**settings: Any) -> Iterator[None]:
         yield
     finally:
         with undisturbed():
-            ray.shutdown()
+            _end(settings.get("_temp_dir"))
+
+
+def _end(folder: str | None) -> None:
+    """End what was begun: all of it, where Ray was started by us, in this folder.
+
+    Ray gives its processes a second. Where that is too short, as on a busy machine, those that they
+    have started would stay for minutes.
+    """
+    import psutil  # Ray brings it along, and makes it importable
+
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children() if folder else ():
+        with suppress(psutil.Error):
+            if any(str(folder) in word for word in child.cmdline()):
+                found += [child, *child.children(recursive=True)]
+    ray.shutdown()
+    for process in found:
+        with suppress(psutil.Error):
+            process.kill()
 
 
 def _check_same(address: str | None) -> None:
