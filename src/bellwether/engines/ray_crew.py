@@ -5,6 +5,7 @@ groups would send less, but they add up in another order: not the bits of `Local
 single replies, which a method may want (`mean` with weights, a trust score, a median).
 """
 
+import dataclasses
 import itertools
 import sys
 from collections import Counter, deque
@@ -17,6 +18,7 @@ from typing import Any, Self
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from bellwether.core import profile as parts
 from bellwether.core.errors import ClientFailed, InputError, WorkerLost
 from bellwether.core.stacked.rule import Wish
 from bellwether.core.tasks import Workplace
@@ -58,6 +60,10 @@ class Crew:
             self._dismiss(self._workers)
         self._needs, self._unit = needs, "CPU" if on_cpu else "GPU"
         self._most = max(1, self._there()) if self._wish == "auto" else self._wish
+        self._profile, self._wait = workplace.profile, ray.wait
+        if self._profile:
+            self._wait = self._profile.wrap(parts.WAITING, ray.wait)
+            workplace = dataclasses.replace(workplace, profile=parts.Profile())  # an actor's own
         self._workplace, self._group = workplace, group
         self._tasks: list[_Task] = []
         self._lost_at_once = 0
@@ -146,7 +152,7 @@ class Crew:
         """Wait for an answer, take it in and give new orders."""
         awaited = {ref: worker for worker in self._workers if (ref := worker.awaited) is not None}
         patience = None if any(worker.duties for worker in self._workers) else PATIENCE
-        answered, _ = ray.wait(list(awaited), timeout=patience)
+        answered, _ = self._wait(list(awaited), timeout=patience)
         if not answered:  # or Ray would let them wait for ever
             free = int(ray.available_resources().get(self._unit, 0))
             raise WorkerLost(
@@ -171,13 +177,16 @@ class Crew:
                 raise InputError(answer)
             worker.starting, self._lost_at_once = None, 0
             return
-        seconds, parcel = answer
+        nanoseconds, parcel = answer
+        results, spent = unpacked(parcel, copy=True)
         duty = worker.duties.popleft()
-        each = iter(unpacked(parcel, copy=True))
+        each = iter(results)
         for group in duty.groups:
             duty.task.job.finish(group, list(islice(each, len(group))))
         self._bytes = max(self._bytes, parcel[1].size // sum(map(len, duty.groups)))
-        self._pace = seconds / sum(map(duty.task.job.cost, duty.groups))
+        self._pace = nanoseconds * 1e-9 / sum(map(duty.task.job.cost, duty.groups))
+        if self._profile:
+            self._profile.add_worker(nanoseconds, spent)
 
     def _replace(self, worker: "_Actor", error: RayError) -> None:
         """An actor is lost: others do what it had to do, unless they are lost by that."""

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from ray.cloudpickle import CloudPickler
 
 from bellwether.core.dataset import ALIGNMENT
-from bellwether.core.stacked.clients import Stacks
+from bellwether.engines.in_process import InProcess
 from bellwether.engines.parcels import Packer, Parcel, Place, opened
 from bellwether.engines.work import Work
-from bellwether.engines.worker import Tasks, attempt
+from bellwether.engines.worker import performed
 
 Packed = tuple[NDArray[np.uint8], Place]
 """One array: Ray maps it into each process of a node from where it lies, without a copy."""
@@ -64,29 +64,24 @@ class Worker:
             )
         settings.adopt()
         self._works.clear()
-        self._stacks = Stacks(self._workplace.workspace())
+        self._here = InProcess(self._workplace)
         return ""
 
-    def perform(self, serial: int, work: list[Any], tasks: Packed) -> tuple[float, Packed]:
-        """What comes of a part of some work, and the seconds that it took.
+    def perform(self, serial: int, work: list[Any], tasks: Packed) -> tuple[int, Packed]:
+        """What comes of a part of some work, and the nanoseconds that it took.
 
         The work is a reference, in a list so that Ray does not fetch it for each call.
         """
-        started = time.perf_counter()
+        started = time.perf_counter_ns()
         if serial not in self._works:
             while len(self._works) >= KEPT:
                 del self._works[min(self._works)]
             sent: Work = unpacked(ray.get(work[0]))
             self._works[serial] = sent.unpacked(self._workplace)
-        mine: Tasks = unpacked(tasks)
-        results = [
-            result
-            for group in mine.groups
-            for result in attempt(
-                self._stacks, self._workplace, self._works[serial], group, mine.kept
-            )
-        ]
-        return time.perf_counter() - started, packed(results)
+        content = performed(
+            self._here, self._works[serial], unpacked(tasks), self._workplace.profile
+        )
+        return time.perf_counter_ns() - started, packed(content)
 
 
 def version() -> str:

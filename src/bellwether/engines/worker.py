@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 import torch
 
 from bellwether.core.errors import ClientFailed, WorkerLost
+from bellwether.core.profile import Profile
 from bellwether.core.tasks import Workplace
 from bellwether.engines.arena import SharedMemory
 from bellwether.engines.in_process import InProcess
@@ -134,12 +135,10 @@ def _obey(
         packed: Work = opened(shared, order.work, copy=False)
         works[order.serial] = packed.unpacked(workplace)
     work, tasks = works[order.serial], opened(shared, order.tasks, copy=False)
-    profile = workplace.profile
-    with profile.round() if profile else contextlib.nullcontext():
-        results = [r for group in tasks.groups for r in attempt(here, work, group, tasks.kept)]
+    content = performed(here, work, tasks, workplace.profile)
     _flush()
     try:
-        parcel = Parcel((results, profile.taken() if profile else {}))
+        parcel = Parcel(content)
     except Unfit as reason:
         why = f"what a client sends or keeps cannot be pickled ({reason})"
         return Answer(UNFIT, content=why.encode())
@@ -149,15 +148,23 @@ def _obey(
     return Answer(LARGE if beside else DONE, place.vectors, place.skeleton, elapsed, bytes(beside))
 
 
-def attempt(here: InProcess, work: Work, group: Group, kept: Kept) -> list[Any]:
-    """What comes of each position of a group, or a `Failure`."""
+def performed(
+    here: InProcess, work: Work, tasks: Tasks, profile: Profile | None
+) -> tuple[list[Any], dict[str, int]]:
+    """What comes of each position, or a `Failure`; the nanoseconds by part, if asked."""
+    with profile.round() if profile else contextlib.nullcontext():
+        results = [r for group in tasks.groups for r in _attempt(here, work, group, tasks.kept)]
+    return results, profile.taken() if profile else {}
+
+
+def _attempt(here: InProcess, work: Work, group: Group, kept: Kept) -> list[Any]:
     try:
         return list(here.do(work, group, kept))
     except Exception as error:
         if len(group) == 1:
             return [_failure(error, work.name(group))]
     # Whose fault it is shows only one by one; a task does not depend on those before it.
-    return [r for p in group for r in attempt(here, work, (p,), kept)]
+    return [r for p in group for r in _attempt(here, work, (p,), kept)]
 
 
 def _failure(error: Exception, where: str) -> Failure:
