@@ -1,8 +1,10 @@
 """Networks by their names, made to fit a data set."""
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -20,10 +22,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """A network, how it is made for an input shape, and which shapes it takes."""
+    """A network, the factory that makes it, and which input shapes it takes."""
 
     description: str
-    make: Callable[[Shape, int], nn.Module]
+    factory: Callable[..., nn.Module]
     takes: tuple[tuple[int | None, ...], ...] | None = None
     """Patterns of input shapes, None in one for any size; None for any shape."""
 
@@ -35,33 +37,13 @@ class Entry:
         )
 
 
-def _logistic_regression(shape: Shape, classes: int) -> nn.Module:
-    return logistic_regression(inputs=math.prod(shape), classes=classes)
-
-
-def _mlp(shape: Shape, classes: int) -> nn.Module:
-    return mlp(inputs=math.prod(shape), classes=classes)
-
-
-def _fixed(factory: Callable[[int], nn.Module]) -> Callable[[Shape, int], nn.Module]:
-    """A network of one input shape, of which only the classes vary."""
-    return lambda _shape, classes: factory(classes)
-
-
-def _lenet5(shape: Shape, classes: int) -> nn.Module:
-    return lenet5(channels=shape[0], size=shape[1], classes=classes)
-
-
-def _mcmahan_cnn(shape: Shape, classes: int) -> nn.Module:
-    return mcmahan_cnn(size=shape[1], classes=classes)
-
-
-def _mobilenet_v2(shape: Shape, classes: int) -> nn.Module:
-    return mobilenet_v2(classes, channels=shape[0])
-
-
-def _resnet18(shape: Shape, classes: int) -> nn.Module:
-    return resnet18(classes, channels=shape[0])
+FITTED: dict[str, Callable[[Shape, int], int]] = {
+    "inputs": lambda shape, _: math.prod(shape),
+    "channels": lambda shape, _: shape[0],
+    "size": lambda shape, _: shape[1],
+    "classes": lambda _, classes: classes,
+}
+"""Arguments of factories that follow from the data."""
 
 
 CIFAR = ((3, 32, 32),)
@@ -69,37 +51,33 @@ IMAGES = ((None, None, None),)
 
 
 CATALOGUE = {
-    "logistic-regression": Entry("one linear layer, any input", _logistic_regression),
-    "mlp": Entry("two hidden layers of 200 with ReLU, any input", _mlp),
-    "digits-cnn": Entry(
-        "two small convolutions for the digits, 1x8x8", _fixed(digits_cnn), ((1, 8, 8),)
-    ),
+    "logistic-regression": Entry("one linear layer, any input", logistic_regression),
+    "mlp": Entry("two hidden layers of 200 with ReLU, any input", mlp),
+    "digits-cnn": Entry("two small convolutions for the digits, 1x8x8", digits_cnn, ((1, 8, 8),)),
     "lenet5": Entry(
         "LeNet-5 fitted to the data, any channels, 28x28 or 32x32",
-        _lenet5,
+        lenet5,
         ((None, 28, 28), (None, 32, 32)),
     ),
-    "lenet5-28": Entry("LeNet-5 for MNIST and its relatives, 1x28x28", _lenet5, ((1, 28, 28),)),
-    "lenet5-32": Entry("LeNet-5 for CIFAR, 3x32x32", _lenet5, CIFAR),
-    "lenet-fedbcgd": Entry("FedBCGD's wide LeNet, 3x32x32", _fixed(lenet_fedbcgd), CIFAR),
+    "lenet5-28": Entry("LeNet-5 for MNIST and its relatives, 1x28x28", lenet5, ((1, 28, 28),)),
+    "lenet5-32": Entry("LeNet-5 for CIFAR, 3x32x32", lenet5, CIFAR),
+    "lenet-fedbcgd": Entry("FedBCGD's wide LeNet, 3x32x32", lenet_fedbcgd, CIFAR),
     "fsl-emnist-cnn": Entry(
-        "FSL's network with dropout for EMNIST, 1x28x28", _fixed(fsl_emnist_cnn), ((1, 28, 28),)
+        "FSL's network with dropout for EMNIST, 1x28x28", fsl_emnist_cnn, ((1, 28, 28),)
     ),
-    "fsl-cifar-cnn": Entry(
-        "FSL's network with dropout for CIFAR, 3x32x32", _fixed(fsl_cifar_cnn), CIFAR
-    ),
+    "fsl-cifar-cnn": Entry("FSL's network with dropout for CIFAR, 3x32x32", fsl_cifar_cnn, CIFAR),
     "mcmahan-cnn": Entry(
         "McMahan's network for CIFAR, 3x24x24 or 3x32x32",
-        _mcmahan_cnn,
+        mcmahan_cnn,
         ((3, 24, 24), *CIFAR),
     ),
     "mobilenet-v2": Entry(
-        "MobileNetV2 for small images, any channels and size", _mobilenet_v2, IMAGES
+        "MobileNetV2 for small images, any channels and size", mobilenet_v2, IMAGES
     ),
-    "vgg-11": Entry("VGG-11 as in FedBCGD's paper, 3x32x32", _fixed(vgg11), CIFAR),
-    "vgg-19": Entry("VGG-19 as in FedBCGD's paper, 3x32x32", _fixed(vgg19), CIFAR),
-    "resnet-18": Entry("ResNet-18 for small images, any channels and size", _resnet18, IMAGES),
-    "vit-base": Entry("ViT-Base/16, 3x224x224", _fixed(vit_base), ((3, 224, 224),)),
+    "vgg-11": Entry("VGG-11 as in FedBCGD's paper, 3x32x32", vgg11, CIFAR),
+    "vgg-19": Entry("VGG-19 as in FedBCGD's paper, 3x32x32", vgg19, CIFAR),
+    "resnet-18": Entry("ResNet-18 for small images, any channels and size", resnet18, IMAGES),
+    "vit-base": Entry("ViT-Base/16, 3x224x224", vit_base, ((3, 224, 224),)),
 }
 
 _PREFERRED = ("digits-cnn", "lenet5", "mlp")
@@ -110,8 +88,12 @@ def names() -> dict[str, str]:
     return {name: entry.description for name, entry in CATALOGUE.items()}
 
 
-def create(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
-    """The network of this name for samples of this shape, without the axis that counts them."""
+def create(name: str, input_shape: Sequence[int], classes: int, **settings: Any) -> nn.Module:
+    """The network of this name for samples of this shape, without the axis that counts them.
+
+    `settings` are arguments of its factory, such as `hidden=(100,)` of mlp; also those that
+    otherwise follow from the data.
+    """
     entry = CATALOGUE.get(name)
     if entry is None:
         raise unknown("model", name, CATALOGUE)
@@ -123,7 +105,12 @@ def create(name: str, input_shape: Sequence[int], classes: int) -> nn.Module:
         raise InputError(
             f"{name} takes inputs of {patterns}, not {_text(shape)}; use {default_for(shape)}"
         )
-    return entry.make(shape, classes)
+    arguments = inspect.signature(entry.factory).parameters
+    for setting in settings:
+        if setting not in arguments:
+            raise unknown(f"setting of {name}", setting, arguments)
+    fitted = {n: fit(shape, classes) for n, fit in FITTED.items() if n in arguments}
+    return entry.factory(**{**fitted, **settings})
 
 
 def default_for(input_shape: Sequence[int]) -> str:

@@ -1,0 +1,1 @@
+"""An experiment as one TOML file: read, checked, completed, explained, written."""

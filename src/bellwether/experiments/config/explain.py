@@ -1,0 +1,104 @@
+"""What may stand at a place of the file, for `bellwether config explain`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bellwether.core.errors import InputError
+from bellwether.experiments.config.check import near
+from bellwether.experiments.config.schema import REQUIRED, Choice, Key, Node, Table, spelt
+from bellwether.experiments.config.tree import ROOT
+from bellwether.experiments.config.write import value
+
+
+@dataclass(frozen=True)
+class Line:
+    """A key, or a table, as it is explained."""
+
+    name: str
+    wanted: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What may stand at a place."""
+
+    title: str
+    about: str
+    lines: tuple[Line, ...]
+    more: tuple[str, ...] = ()
+    """Paths that can be asked for next."""
+
+
+def explain(path: str = "") -> Explanation:
+    """The place that a path names: "training", "partition.dirichlet", "algorithm.fedclg-c.client".
+
+    A table within another may be named alone where that is clear: partition, compress_up.
+    """
+    node: Node | Key = ROOT
+    parts = [part for part in path.split(".") if part]
+    if parts and parts[0] not in ROOT.names:
+        parts = [*_prefix(parts[0]), *parts]
+    for number, part in enumerate(parts):
+        node = _step(node, part, ".".join(parts[:number]))
+    return _told(node, ".".join(parts))
+
+
+def _step(node: Node | Key, part: str, before: str) -> Node | Key:
+    known: dict[str, Any]
+    if isinstance(node, Key):
+        known = {}
+    elif isinstance(node, Choice):
+        known = dict(node.options)
+        for option in node.options.values():  # algorithm.client: any method's
+            known |= {name: each for name, each in option.tables.items() if name not in known}
+        part = spelt(part) if spelt(part) in known else part
+    else:
+        known = {**node.keys, **node.tables}
+    if part not in known:
+        where = f" in {before}" if before else ""
+        raise InputError(f"there is no {part!r}{where} to explain; {near(part, known)}")
+    found: Node | Key = known[part]
+    return found
+
+
+def _prefix(name: str) -> list[str]:
+    """The tables around one that is named alone."""
+    for outer, node in ROOT.tables.items():
+        if isinstance(node, Table) and name in node.names:
+            return [outer]
+    return []
+
+
+def _told(node: Node | Key, path: str) -> Explanation:
+    if isinstance(node, Key):
+        return Explanation(path, "", (_key(path.rpartition(".")[2], node),))
+    if isinstance(node, Choice):
+        lines = [
+            Line(f'{node.tag} = "{name}"', "", "", option.about.partition("\n")[0])
+            for name, option in node.options.items()
+        ]
+        more = tuple(f"{path}.{name}" for name in node.options)
+        return Explanation(f"[{path}]", node.meaning, tuple(lines), more)
+    title = f"[{path}]" if path else "the file of an experiment"
+    about = node.about if path else "Keys and tables of an experiment."
+    more = tuple(".".join(filter(None, (path, name))) for name in node.tables)
+    return Explanation(title, about, tuple(_lines(node)), more)
+
+
+def _lines(node: Table) -> Iterator[Line]:
+    for name, key in node.keys.items():
+        yield _key(name, key)
+    for name, inner in node.tables.items():
+        given = "required" if inner.default is REQUIRED else "may be left out"
+        yield Line(f"[{name}]", "a table", given, inner.meaning)
+
+
+def _key(name: str, key: Key) -> Line:
+    if key.default is REQUIRED:
+        default = "required"
+    else:
+        default = "" if key.default is None else value(key.default)
+    return Line(name, key.wanted, default, key.meaning)
