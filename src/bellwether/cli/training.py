@@ -3,26 +3,29 @@
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bellwether import algorithms, data, models
+from bellwether.cli import experiments
 from bellwether.cli.console import EngineName, Quiet, Workers, out
 from bellwether.cli.options import spread
+from bellwether.cli.shown import chosen_engine, show
+from bellwether.cli.stopping import stopping
 from bellwether.cli.world import World
 from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
 from bellwether.core.profile import Profile
 from bellwether.core.sgd import SGD
-from bellwether.engines import Local, Ray
+from bellwether.engines import Ray
 from bellwether.experiments import demo as demonstration
 from bellwether.experiments.comparison import Plan, compare
-from bellwether.experiments.summary import summarise
-from bellwether.report.page import write_page
 from bellwether.report.profile_table import profile_table
 from bellwether.report.progress import Progress
-from bellwether.report.table import comparison_table
+
+WITH_FILE = ("file", "changes", "folder", "resume", "workers", "quiet")
+"""What may be typed beside a file."""
 
 
 def demo(
@@ -33,18 +36,24 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Five methods race on real handwritten digits: a table, and a page with the curves."""
-    _show(demonstration.plan(rounds, seeds, _engine(workers)), folder, quiet)
+    _show(demonstration.plan(rounds, seeds, chosen_engine(workers)), folder, quiet)
 
 
 @spread
 def run(
+    context: typer.Context,
+    world: World,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="The file of an experiment (see: config explain); or use options."),
+    ] = None,
+    changes: experiments.Settings = None,
     algorithm: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--algorithm", "-a", help="A method (see: list algorithms); repeat it to compare."
         ),
-    ],
-    world: World,
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="A network (see: list models); by default one that fits.")
     ] = None,
@@ -89,10 +98,30 @@ def run(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train one or more methods on a data set; a table, a page, and all that was recorded."""
+    """Train by a file, or one or more methods by options; a table, a page, all that was recorded.
+
+    By a file: bellwether run experiment.toml --set training.rounds=20
+    """
+    if file is not None:
+        given = _given(context)
+        for name, flag in given.items():
+            if name not in WITH_FILE:
+                raise InputError(
+                    f"{flag} is for runs without a file; change the file's key by --set, such as"
+                    " --set training.rounds=20 (see: bellwether config explain)"
+                )
+        engine = chosen_engine(workers) if "workers" in given else None
+        if resume:
+            raise InputError("go on with a file's run by: bellwether resume, and its folder")
+        experiments.begin(file, changes or [], folder, engine, quiet)
+        return
+    if not algorithm:
+        raise InputError("give the file of an experiment, or a method such as -a fedclg-c")
+    if changes:
+        raise InputError("--set changes a key of a file; without a file use the options")
     if resume and folder is None:
         raise InputError("--resume needs --out, the folder of the run to go on with")
-    engine = _engine(workers, where, ray_address)
+    engine = chosen_engine(workers, where, ray_address)
     settings = {
         "client": SGD(lr=lr, epochs=epochs, batch_size=batch_size, decay=decay),
         "server": SGD(lr=server_lr, epochs=server_epochs, batch_size=batch_size, decay=decay),
@@ -142,15 +171,15 @@ def run(
         _show(plan, folder, quiet, keep=folder, resume=resume)
 
 
-def _engine(
-    workers: str, where: EngineName = EngineName.LOCAL, address: str | None = None
-) -> Local | Ray:
-    number: Any = int(workers) if workers.isdecimal() else workers
-    if where is EngineName.RAY:
-        return Ray(address, workers=number)
-    if address is not None:
-        raise InputError("--ray-address is for --engine ray")
-    return Local(number)
+def _given(context: typer.Context) -> dict[str, str]:
+    """The parameters that were typed, each with its flag."""
+    flags = {each.name: each.opts[0] for each in context.command.params}
+    sources = {name: context.get_parameter_source(name) for name in flags if name}
+    return {
+        name: flags[name]
+        for name, source in sources.items()
+        if source is not None and source.name == "COMMANDLINE"
+    }
 
 
 def _show(
@@ -161,17 +190,16 @@ def _show(
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     check_writable(folder)
     try:
-        with Progress(len(plan.methods) * len(plan.seeds), plan.rounds, quiet=quiet) as progress:
-            comparison = compare(plan, progress.update, keep, resume)
+        runs = len(plan.methods) * len(plan.seeds)
+        with stopping() as asked, Progress(runs, plan.rounds, quiet=quiet) as progress:
+            comparison = compare(plan, asked.after(progress.update), keep, resume)
     finally:
         with suppress(OSError):
             for path in missing:  # made for a run of which nothing was written
                 path.rmdir()
-    write_page(comparison, page)
-    out.print(comparison_table(summarise(comparison)))
+    show(comparison, page)
     for name, measured in plan.profiles.items():
         out.print(profile_table(name, measured))
-    out.print(f"The curves: {page.resolve()}", soft_wrap=True, highlight=False, markup=False)
     if not all(comparison.finished(run) for run in comparison.runs):
         again = " Go on with the same command and --resume." if keep else ""
         out.print(f"Stopped by Ctrl-C; what was done is kept.{again}")

@@ -31,6 +31,16 @@ def write_atomically(path: Path, content: bytes | str) -> Path:
     return path
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those around it, unless they are there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {folder}: {error.strerror or error}; choose another folder"
+        ) from error
+
+
 def check_writable(folder: Path) -> None:
     """Raise `InputError` unless files can be made in the folder; make it where it is missing."""
     probe = folder / ".writable"

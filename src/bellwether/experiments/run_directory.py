@@ -1,18 +1,20 @@
 """The folder of one training run: metrics, checkpoints, the final model.
 
+config.toml            the experiment, where a file described it; written before anything else
 metrics.jsonl          a line a round, flushed
 checkpoint/            the last two states, what clients keep, latest.json with their digests
 model.safetensors      the final model: the vector and its buffers
-environment.json       what ran: method, seed, versions
+environment.json       what ran: method, seed, versions, a fingerprint of the data
 """
 
 import dataclasses
 import json
 import platform
+import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import safetensors.torch
@@ -20,11 +22,14 @@ import torch
 from torch import Tensor
 
 from bellwether.core.errors import InputError
-from bellwether.core.files import write_atomically
+from bellwether.core.files import make_folder, write_atomically
 from bellwether.core.records import RoundRecord
 from bellwether.core.rounds import Progress
 from bellwether.experiments.checkpoints import Checkpoints
+from bellwether.experiments.lock import Lock
 from bellwether.version import __version__
+
+CONFIG, ENVIRONMENT = "config.toml", "environment.json"
 
 
 class RunDirectory:
@@ -34,16 +39,28 @@ class RunDirectory:
         self.path = Path(path)
         self._identity = identity
         self._metrics = self.path / "metrics.jsonl"
-        self._environment = self.path / "environment.json"
+        self._environment = self.path / ENVIRONMENT
         self._created = False
+        self._held = ExitStack()
         self._made: list[Path] = []
         self._checkpoints = Checkpoints(self.path / "checkpoint")
         self._changed: set[int] = set()
         """Clients that came since the last checkpoint: nobody else keeps anything new."""
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
     def create(self) -> None:
         """Begin a new run; a folder that already holds one is left alone."""
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file; choose another folder")
+        make_folder(self.path)
+        self._held.enter_context(Lock(self.path))
+        if any(file.name != CONFIG for file in self.path.iterdir()):
             raise InputError(
                 f"{self.path} is not empty; go on with its run by resume=True,"
                 " or choose another folder"
@@ -56,7 +73,6 @@ class RunDirectory:
             "machine": platform.platform(),
         }
         environment = {"run": self._identity, "versions": versions}
-        self._made = [path for path in (self.path, *self.path.parents) if not path.exists()]
         write_atomically(self._environment, json.dumps(environment, indent=2))
         self._created = True
 
@@ -85,6 +101,7 @@ class RunDirectory:
         """The newest sound checkpoint in the shape of `beginning`; None when there is none yet."""
         if not self.path.exists():
             raise InputError(f"there is no run in {self.path}; start one without resume=True")
+        self._held.enter_context(Lock(self.path))
         self._check_identity()
         progress = self._checkpoints.load(beginning, memory)
         self._forget_after(progress.round if progress else 0)
@@ -101,9 +118,27 @@ class RunDirectory:
 
     def _check_identity(self) -> None:
         try:
-            ran = json.loads(self._environment.read_text())["run"]
+            environment = json.loads(self._environment.read_text())
+            ran, versions = environment["run"], environment["versions"]
         except (OSError, ValueError, KeyError):
             raise InputError(f"{self.path} holds no run of this program") from None
+        if versions.get("bellwether") != __version__:
+            raise InputError(
+                f"{self.path} was made by Bellwether {versions.get('bellwether')}, this is"
+                f" {__version__}; go on with that version, or start anew in another folder"
+            )
+        if versions.get("torch") != torch.__version__:
+            warnings.warn(
+                f"{self.path} was begun with torch {versions.get('torch')}; with"
+                f" {torch.__version__} the bits may differ from an undisturbed run's",
+                stacklevel=5,  # the call of `train`
+            )
+        if "data" in ran and ran["data"] != self._identity.get("data"):
+            raise InputError(
+                f"{self.path} was made with other data: their fingerprint was {ran['data'][:12]},"
+                f" now it is {str(self._identity.get('data'))[:12]}; bring them back, or choose"
+                " another folder"
+            )
         for name, value in json.loads(json.dumps(self._identity)).items():
             if ran.get(name) != value:
                 raise InputError(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ from bellwether.core.tasks import Workplace
 from bellwether.core.workspace import Loss, Regularised, default_loss
 from bellwether.engines.local import Local
 from bellwether.experiments import diagnostics, profiling
+from bellwether.experiments.fingerprint import fingerprint
 from bellwether.experiments.run import Result, Run
 from bellwether.experiments.run_directory import RunDirectory
 from bellwether.federation import Federation
@@ -105,7 +106,8 @@ def train(
     _check_compressors(compress_up=compress_up, compress_down=compress_down)
     if resume and run_dir is None:
         raise InputError("resume=True needs run_dir, the folder of the run to go on with")
-    with isolated():
+    data = None if run_dir is None else fingerprint(federation)
+    with isolated(), ExitStack() as held:
         template = _module(model, seed)
         sample = _some_samples(federation)
         objective = loss or default_loss(sample)
@@ -141,8 +143,8 @@ def train(
         setting.engine.start(workplace)
         try:
             if run_dir is not None:
-                identity = _identity(setting, algorithm)
-                run.write_to(RunDirectory(run_dir, identity), resume)
+                identity = _identity(setting, algorithm) | {"data": data}
+                run.write_to(held.enter_context(RunDirectory(run_dir, identity)), resume)
             if profile:
                 run.watch(profile)
             for number in range(run.progress.round + 1, rounds + 1):

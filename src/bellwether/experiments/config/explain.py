@@ -38,12 +38,18 @@ def explain(path: str = "") -> Explanation:
     A table within another may be named alone where that is clear: partition, compress_up.
     """
     node: Node | Key = ROOT
+    table: list[str] = []
+    chosen = ""
     parts = [part for part in path.split(".") if part]
     if parts and parts[0] not in ROOT.names:
         parts = [*_prefix(parts[0]), *parts]
     for number, part in enumerate(parts):
-        node = _step(node, part, ".".join(parts[:number]))
-    return _told(node, ".".join(parts))
+        before, node = node, _step(node, part, ".".join(parts[:number]))
+        if isinstance(before, Choice) and node in before.options.values():
+            chosen = f' with {before.tag} = "{spelt(part)}"'
+        else:
+            table.append(part)
+    return _told(node, ".".join(parts), f"[{'.'.join(table)}]{chosen}")
 
 
 def _step(node: Node | Key, part: str, before: str) -> Node | Key:
@@ -72,7 +78,7 @@ def _prefix(name: str) -> list[str]:
     return []
 
 
-def _told(node: Node | Key, path: str) -> Explanation:
+def _told(node: Node | Key, path: str, title: str) -> Explanation:
     if isinstance(node, Key):
         return Explanation(path, "", (_key(path.rpartition(".")[2], node),))
     if isinstance(node, Choice):
@@ -81,19 +87,30 @@ def _told(node: Node | Key, path: str) -> Explanation:
             for name, option in node.options.items()
         ]
         more = tuple(f"{path}.{name}" for name in node.options)
-        return Explanation(f"[{path}]", node.meaning, tuple(lines), more)
-    title = f"[{path}]" if path else "the file of an experiment"
-    about = node.about if path else "Keys and tables of an experiment."
-    more = tuple(".".join(filter(None, (path, name))) for name in node.tables)
-    return Explanation(title, about, tuple(_lines(node)), more)
+        return Explanation(title, node.meaning, tuple(lines), more)
+    about = _paragraphs(node.about) if path else "Keys and tables of an experiment."
+    more = tuple(
+        ".".join(filter(None, (path, name)))
+        for name, inner in node.tables.items()
+        if not path or isinstance(inner, Choice)
+    )
+    return Explanation(title if path else "the file", about, tuple(_lines(node, path != "")), more)
 
 
-def _lines(node: Table) -> Iterator[Line]:
+def _lines(node: Table, inwards: bool, before: str = "") -> Iterator[Line]:
+    """Keys, then tables; `inwards` with the keys of those."""
     for name, key in node.keys.items():
-        yield _key(name, key)
+        yield _key(before + name, key)
     for name, inner in node.tables.items():
         given = "required" if inner.default is REQUIRED else "may be left out"
-        yield Line(f"[{name}]", "a table", given, inner.meaning)
+        yield Line(f"[{before}{name}]", "a table", given, inner.meaning)
+        if inwards and isinstance(inner, Table):
+            yield from _lines(inner, inwards, f"{before}{name}.")
+
+
+def _paragraphs(text: str) -> str:
+    """Without the line breaks of the source."""
+    return "\n\n".join(" ".join(each.split()) for each in text.split("\n\n"))
 
 
 def _key(name: str, key: Key) -> Line:

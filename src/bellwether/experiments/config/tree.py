@@ -130,8 +130,8 @@ def _root(**tables: tuple[Node, Any]) -> Table:
 ROOT = _root(
     data=(table(ExperimentData), {}),
     federation=(_kept(table(federate, NODES, without=("dataset", "seed"))), REQUIRED),
-    participation=(PARTICIPATION, REQUIRED),
-    model=(MODEL, REQUIRED),
+    participation=(PARTICIPATION, {}),
+    model=(MODEL, {}),
     loss=(table(Objective), {}),
     algorithm=(ALGORITHM, REQUIRED),
     training=(
