@@ -158,7 +158,7 @@ MISTAKES = {
         "Possible options: --out, --rounds",
     ),
     "an option without a value": (["run", "-a"], "requires an argument"),
-    "no method": (["run"], "Missing option '--algorithm'"),
+    "no method": (["run"], "give the file of an experiment, or a method"),
     "rounds in words": (["run", "-a", "fedavg", "--rounds", "many"], "'--rounds': Input should be"),
     "no rounds": (["run", "-a", "fedavg", "--rounds", "0"], "greater than or equal to 1; see"),
     "a way to share that there is not": (

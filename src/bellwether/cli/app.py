@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from bellwether.cli import datasets, experiments, federation, lists, report, training
+from bellwether.cli import datasets, experiments, federation, lists, report, studies, training
 from bellwether.cli.console import out
 from bellwether.core.errors import BellwetherError
 from bellwether.version import __version__
@@ -27,6 +27,7 @@ app.command()(training.run)
 app.command()(report.report)
 app.command()(report.watch)
 app.command()(experiments.resume)
+app.command()(studies.study)
 app.add_typer(experiments.config, name="config")
 app.add_typer(federation.app, name="federation")
 app.add_typer(datasets.app, name="data")

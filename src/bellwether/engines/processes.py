@@ -82,7 +82,7 @@ def _forked(
     memory: SharedMemory,
     workplace: Workplace,
 ) -> None:
-    _belong_to(parent)
+    belong_to(parent)
     for stranger in strangers:  # a pipe ends only when its last holder closes it
         stranger.close()
     for name, number in (("stdout", 1), ("stderr", 2)):
@@ -123,7 +123,7 @@ def luggage(workplace: Workplace) -> Parcel:
 
 def spawned(parent: int, descriptors: tuple[int, int], place: tuple[int, int, int]) -> None:
     """The life of a new interpreter."""
-    _belong_to(parent)
+    belong_to(parent)
     connection, memory = Connection(descriptors[0]), SharedMemory(descriptors[1])
     where = Place(*place)
     try:
@@ -140,7 +140,7 @@ def spawned(parent: int, descriptors: tuple[int, int], place: tuple[int, int, in
     serve(connection, memory, workplace)
 
 
-def _belong_to(parent: int) -> None:
+def belong_to(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end with it: by the kernel's hand, or see `serve`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

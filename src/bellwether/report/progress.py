@@ -26,9 +26,17 @@ class Progress:
     """
 
     def __init__(
-        self, runs: int, rounds: int, *, quiet: bool = False, console: Console | None = None
+        self,
+        runs: int,
+        rounds: int,
+        *,
+        total: int | None = None,
+        quiet: bool = False,
+        console: Console | None = None,
     ) -> None:
-        self._runs, self._rounds, self._quiet = runs, rounds, quiet
+        """total: of all runs' rounds, where they are not alike."""
+        self._rounds, self._quiet = rounds, quiet
+        self._total = max(1, runs * rounds if total is None else total)
         self._console = console or Console()
         self._reached: dict[tuple[str, int], int] = {}
         self._done = self._updates = 0
@@ -81,7 +89,7 @@ class Progress:
 
     @property
     def _share(self) -> float:
-        return self._done / (self._runs * self._rounds)
+        return self._done / self._total
 
     @property
     def _elapsed(self) -> float:
@@ -91,7 +99,7 @@ class Progress:
     def _left(self) -> str:
         if not self._updates:
             return "?"
-        left = self._runs * self._rounds - self._done
+        left = self._total - self._done
         return _clock(self._elapsed / self._updates * left)
 
     def _view(self) -> RenderableType:

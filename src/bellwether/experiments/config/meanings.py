@@ -94,6 +94,12 @@ MEANINGS = {
     # where clients run
     "workers": "processes that run clients: a number, or auto; the results are the same",
     "batch_clients": "clients computed side by side: a number, or auto; last bits may differ",
+    # a study
+    "AccuracyAfter.rounds": "T, the round to look at",
+    "window": "rounds over which the curve is rolled; 1: the curve as it is",
+    "share": "of the final accuracy",
+    "RoundsToTarget.target": "accuracy, or the loss where there is none",
+    "BytesToTarget.target": "accuracy, or the loss where there is none",
     # tables of a file
     "data": "which samples",
     "federation": "who holds what",

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,15 @@ class Source:
     text: str = ""
     said: Mapping[KeyPath, str] = field(default_factory=dict)
     """What came from elsewhere: the place by path, such as "--set training.rounds=x"."""
+    prefix: KeyPath = ()
+    """The table of the text that paths begin in."""
 
     def at(self, path: KeyPath) -> str:
         """Where this key is, or the table nearest to it: "experiment.toml:12"."""
         for length in range(len(path), 0, -1):
             if place := self.said.get(path[:length]):
                 return place
-            if line := self._line(path[:length]):
+            if line := self._line((*self.prefix, *path[:length])):
                 return f"{self.name}:{line}"
         return self.name
 
@@ -86,7 +88,7 @@ def override(source: Source, tree: Tree, settings: Sequence[str]) -> tuple[Sourc
             raise InputError(f"--set {setting}: write it as algorithm.client.lr=0.1")
         tree = put(tree, path, _value(text.strip()), f"--set {setting}")
         said[path] = f"--set {setting}"
-    return Source(source.name, source.text, said), tree
+    return replace(source, said=said), tree
 
 
 def put(tree: Tree, path: KeyPath, value: Any, place: str) -> Tree:

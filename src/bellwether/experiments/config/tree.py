@@ -115,7 +115,7 @@ ENGINE = Choice("kind", {"local": table(Local, defaults={"workers": "auto"})}, u
 
 def _kept(made: Table, **keys: Key) -> Table:
     """A function's table whose arguments are kept for later."""
-    return dataclasses.replace(made, make=dict, keys={**made.keys, **keys})
+    return dataclasses.replace(made, make=dict, about="", keys={**made.keys, **keys})
 
 
 def _root(**tables: tuple[Node, Any]) -> Table:
