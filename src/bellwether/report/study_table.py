@@ -23,10 +23,10 @@ def study_table(results: Results) -> Table:
     )
     table.caption_justify = "left"
     for axis in results.axes:
-        table.add_column(axis, overflow="fold")
+        table.add_column(_short(axis), overflow="fold")
     tuned = list(dict.fromkeys(key for row in results.rows for key in row.tuned))
     for key in tuned:
-        table.add_column(f"tuned {key.removeprefix('algorithm.')}", overflow="fold")
+        table.add_column(f"tuned {_short(key)}", overflow="fold")
     for kind, settings in results.questions.items():
         table.add_column(_title(kind, dict(settings)), justify="right")
     table.add_column("final accuracy", justify="right")
@@ -58,8 +58,15 @@ def _number(value: float, unit: str) -> str:
 
 
 def _title(kind: str, settings: dict[str, object]) -> str:
-    told = ", ".join(f"{name} {value}" for name, value in settings.items())
-    return f"{kind.replace('-', ' ')}{f' ({told})' if told else ''}"
+    named = [
+        f"{value}" if kind.endswith(name) else f"{name} {value}" for name, value in settings.items()
+    ]
+    return " ".join([kind.replace("-", " "), ", ".join(named)]).strip()
+
+
+def _short(key: str) -> str:
+    """ "federation.partition.alpha" as "partition.alpha"."""
+    return ".".join(key.split(".")[-2:])
 
 
 def _caption(results: Results) -> Text:

@@ -107,8 +107,12 @@ def _value(key: Key, given: Any, source: Source, path: KeyPath) -> Any:
 
 
 def _loaded(key: Key, given: Any) -> Any:
-    """The value in the type that the argument has: JSON's lists are also tuples."""
-    return key.adapter.validate_json(json.dumps(given))
+    """The value in the type that the argument has; a list is a tuple, which nobody can change."""
+    return _frozen(key.adapter.validate_json(json.dumps(given)))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:

@@ -31,6 +31,9 @@ class Source:
                 return place
             if line := self._line((*self.prefix, *path[:length])):
                 return f"{self.name}:{line}"
+            for key, place in self.said.items():  # the table of what was said
+                if key[:length] == path[:length]:
+                    return place
         return self.name
 
     def mistake(self, path: KeyPath, text: str) -> InputError:

@@ -199,9 +199,6 @@ def _base(name: str | None, tree: Tree, path: Path, source: Source) -> tuple[Tre
     said = {key: file.at(key) for key, _ in flat(inherited)}
     inner = Source(source.name, source.text, prefix=("experiment",))
     said |= {key: inner.at(key) for key, _ in flat(own)}
-    for key in list(said):  # the tables around them are where their first key is
-        for length in range(1, len(key)):
-            said.setdefault(key[:length], said[key])
     return merged(inherited, own), Source(source.name, source.text, said)
 
 
