@@ -117,8 +117,8 @@ def _value(text: str) -> Any:
 
 
 def _holds(tree: Any, path: KeyPath) -> bool:
-    for name in path:
-        if not isinstance(tree, dict) or name not in tree:
-            return False
-        tree = tree[name]
-    return True
+    """Whether the path is there; in a study "a.b" may be one quoted key."""
+    if not path or not isinstance(tree, dict):
+        return not path
+    names = ((".".join(path[:length]), length) for length in range(1, len(path) + 1))
+    return any(name in tree and _holds(tree[name], path[length:]) for name, length in names)

@@ -58,10 +58,10 @@ def check_disjoint(read: list[Axis], source: Source) -> None:
             shorter = min(len(path), len(said))
             if path[:shorter] == said[:shorter]:
                 key = ".".join(path if len(path) > shorter else said)
-                raise source.mistake(
-                    tuple(axis.name.split(".")),
-                    f"axes {other.name} and {axis.name} both say {key}; keep one of them",
-                )
+                same = other.name == axis.name
+                which = "two axes" if same else f"axes {other.name} and {axis.name} both"
+                text = f"{which} say {key}; keep one of them"
+                raise source.mistake(tuple(axis.name.split(".")), text)
 
 
 def flat(tree: Tree, before: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
