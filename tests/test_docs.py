@@ -15,6 +15,9 @@ import torch
 
 from bellwether import SGD, Algorithm, FedAvg
 from bellwether.algorithms import CATALOGUE, create
+from bellwether.experiments import perform
+from bellwether.experiments.config.config import load
+from bellwether.experiments.study import plan
 from bellwether.testing.playing import played
 from bellwether.testing.problems import quadratics
 
@@ -146,3 +149,29 @@ def test_the_tutorials_fedprox_is_fedprox(namespace: dict[str, object]) -> None:
     start = played(FedAvg(sgd), problem).moments[0].state.model
     near, far = (torch.dist(end(fedprox(sgd, mu=mu)), start) for mu in (5.0, 0.5))
     assert 0 < near < far < torch.dist(end(FedAvg(sgd)), start)
+
+
+EXAMPLES = sorted((DOCS / "examples").glob("*.toml"))
+TOML = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_examples_are_shown_as_they_stand() -> None:
+    shown = [block for document in DOCUMENTS for block in TOML.findall(document.read_text())]
+    assert sorted(shown) == sorted(file.read_text() for file in EXAMPLES)
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_two_rounds(file: Path, tmp_path: Path) -> None:
+    """An experiment as it is, a study by the first and the last of its runs."""
+    cells = []
+    if "[axes]" in file.read_text():
+        study = plan.load(file)
+        of_grid = [
+            run for p in study.tuning_cells().values() for _, own in p.values() for run in own
+        ]
+        cells = [each.config.text for each in (of_grid[-1], *study.cells()[:1])]
+    for number, text in enumerate(cells or [file.read_text()]):
+        copy = tmp_path / f"{number}.toml"
+        copy.write_text(text)
+        two = load(copy, ["training.rounds=2", "engine.workers=1"])
+        assert len(perform.begin(two, tmp_path / str(number)).history) == 2

@@ -180,7 +180,7 @@ def test_a_command_is_understood(call: list[str]) -> None:
         name, *arguments = arguments
         command = command.commands[name]
     given = command.make_context(name, arguments).params
-    for algorithm in given.get("algorithm", []):
+    for algorithm in given.get("algorithm") or []:
         algorithms.find(algorithm)
     assert given.get("dataset", "digits") in data.names()
     assert given.get("model") in {None, *models.names()}

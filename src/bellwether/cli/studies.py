@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -57,8 +57,7 @@ def study(
         out.print(study_table(ended.results))
         where = (folder / "results.json").resolve()
         out.print(f"Every number: {where}", soft_wrap=True, highlight=False, markup=False)
-    for name, reason in ended.failed.items():
-        line = f"failed: {folder / name}: {reason}"
+    for line in _failures(ended.failed):
         Console(stderr=True).print(line, soft_wrap=True, highlight=False, markup=False)
     if ended.stopped:
         out.print("Stopped by Ctrl-C; what was done is kept. The same command goes on.")
@@ -69,6 +68,14 @@ def study(
 
 def _all(tuning: dict[str, dict[str, tuple[Tree, list[Cell]]]]) -> list[Cell]:
     return [cell for points in tuning.values() for _, own in points.values() for cell in own]
+
+
+def _failures(failed: Mapping[str, str]) -> Iterator[str]:
+    """A line a reason."""
+    for reason in dict.fromkeys(failed.values()):
+        names = [name for name, each in failed.items() if each == reason]
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"failed: {names[0]}{others}: {reason}"
 
 
 def _short(phase: str, cell: Cell) -> str:
