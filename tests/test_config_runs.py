@@ -14,6 +14,7 @@ import pytest
 
 from bellwether.cli import main
 from bellwether.core.errors import InputError
+from bellwether.core.records import RoundRecord
 from bellwether.experiments import perform
 from bellwether.experiments.config.config import load
 from bellwether.experiments.lock import Lock
@@ -244,3 +245,54 @@ def test_two_processes_on_one_folder(tmp_path: Path) -> None:
         process.communicate()
     with Lock(tmp_path / "run"):  # the killed process holds it no longer
         pass
+
+
+OPTIONS = {
+    "defaults": [],
+    "labels": ["--partition", "labels", "--labels", "2", "--server-fraction", "0.1"],
+    "by class": ["--partition", "by-class", "--server", "shifted", "--cosine", "0.9", "--overlap"],
+    "other": ["--partition", "iid", "--server", "other", "--server-data", "digits"],
+    "contributors": [
+        "--server",
+        "from-clients",
+        "--server-clients",
+        "3,5",
+        "--server-samples",
+        "2",
+    ],
+    "fixed": ["--participation", "fixed", "--schedule", "0,1;2,3"],
+    "incomplete": ["--participation", "incomplete", "--absent", "2", "--cohort", "3"],
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_run_by_options_keeps_its_file_too(
+    name: str, bellwether: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    """Gone on with by that file it ends in the bits that more rounds by options give."""
+    command = ("run", "-a", "fedclg-c", "--clients", "12", "--epochs", "1", "-q", *OPTIONS[name])
+    code, _, stderr = bellwether(*command, "--rounds", "2", "--out", "here")
+    assert code == 0, stderr
+    assert bellwether("resume", "here/fedclg-c/seed-0", "--rounds", "3", "-q")[0] == 0
+    assert bellwether(*command, "--rounds", "3", "--out", "there")[0] == 0
+    here, there = (tmp_path / name / "fedclg-c/seed-0" for name in ("here", "there"))
+    assert done(here) == done(there)
+    assert load(here / "config.toml") == load(there / "config.toml")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line_and_the_run_goes_on(undisturbed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    metrics = folder / "metrics.jsonl"
+
+    def fill(record: RoundRecord) -> None:
+        if record.round == 3:
+            metrics.rename(tmp_path / "kept")
+            metrics.symlink_to("/dev/full")
+
+    with pytest.raises(InputError, match=r"cannot write .*metrics\.jsonl: No space left on device"):
+        perform.begin(load(written(tmp_path)), folder, fill)
+    metrics.unlink()
+    (tmp_path / "kept").rename(metrics)
+    perform.resume(perform.kept(folder), folder)
+    assert done(folder) == done(undisturbed)

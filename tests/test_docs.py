@@ -17,7 +17,7 @@ from bellwether import SGD, Algorithm, FedAvg
 from bellwether.algorithms import CATALOGUE, create
 from bellwether.experiments import perform
 from bellwether.experiments.config.config import load
-from bellwether.experiments.study import plan
+from bellwether.experiments.study import read
 from bellwether.testing.playing import played
 from bellwether.testing.problems import quadratics
 
@@ -165,7 +165,7 @@ def test_an_example_runs_two_rounds(file: Path, tmp_path: Path) -> None:
     """An experiment as it is, a study by the first and the last of its runs."""
     cells = []
     if "[axes]" in file.read_text():
-        study = plan.load(file)
+        study = read.load(file)
         of_grid = [
             run for p in study.tuning_cells().values() for _, own in p.values() for run in own
         ]

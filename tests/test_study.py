@@ -22,8 +22,9 @@ from bellwether.core.records import RoundRecord
 from bellwether.experiments.results import Run
 from bellwether.experiments.study import questions
 from bellwether.experiments.study.conduct import Conducted, conduct
-from bellwether.experiments.study.plan import Study, load
+from bellwether.experiments.study.plan import Study
 from bellwether.experiments.study.pool import Stop
+from bellwether.experiments.study.read import load
 from bellwether.experiments.study.results import over
 from experiment_files import EXPERIMENT, line_of, written
 

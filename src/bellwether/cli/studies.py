@@ -14,8 +14,9 @@ from bellwether.cli.console import Quiet, out
 from bellwether.core.records import RoundRecord
 from bellwether.experiments.config.source import Tree
 from bellwether.experiments.study.conduct import conduct
-from bellwether.experiments.study.plan import Cell, load
+from bellwether.experiments.study.plan import Cell
 from bellwether.experiments.study.pool import Stop
+from bellwether.experiments.study.read import load
 from bellwether.report.progress import Progress
 from bellwether.report.study_table import study_table
 

@@ -1,9 +1,11 @@
 """`bellwether demo` and `bellwether run`: train, compare, show."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +16,7 @@ from bellwether.cli.options import spread
 from bellwether.cli.shown import chosen_engine, show
 from bellwether.cli.stopping import stopping
 from bellwether.cli.world import World
+from bellwether.core.algorithm import Algorithm
 from bellwether.core.errors import InputError
 from bellwether.core.files import check_writable
 from bellwether.core.profile import Profile
@@ -21,6 +24,10 @@ from bellwether.core.sgd import SGD
 from bellwether.engines import Ray
 from bellwether.experiments import demo as demonstration
 from bellwether.experiments.comparison import Plan, compare
+from bellwether.experiments.config.config import from_tree
+from bellwether.experiments.config.describe import described
+from bellwether.experiments.config.source import Source, Tree
+from bellwether.experiments.config.tree import ALGORITHM, ENGINE
 from bellwether.report.profile_table import profile_table
 from bellwether.report.progress import Progress
 
@@ -146,6 +153,16 @@ def run(
         stop_on_divergence=stop_on_divergence,
         engine=engine,
         profiles={name: Profile() for name in methods} if profile else {},
+        file=partial(
+            _file,
+            world,
+            methods,
+            model={"name": network},
+            engine=described(ENGINE, engine),
+            rounds=rounds,
+            stop_on_divergence=stop_on_divergence,
+            target=target,
+        ),
         settings={
             "data": f"{loaded.name}{tested} ({loaded.source})",
             "clients": f"{world.clients}, {world.share}",
@@ -169,6 +186,28 @@ def run(
             with out.status("Looking for Ray ..."):
                 stack.enter_context(engine)
         _show(plan, folder, quiet, keep=folder, resume=resume)
+
+
+def _file(
+    world: World,
+    methods: Mapping[str, Algorithm[Any]],
+    name: str,
+    seed: int,
+    *,
+    model: Tree,
+    engine: Tree,
+    **training: Any,
+) -> str:
+    """What the options say, as the file of one method and seed."""
+    kept = {key: value for key, value in training.items() if value is not None}
+    tree = {
+        **world.tables,
+        "model": model,
+        "algorithm": described(ALGORITHM, methods[name]),
+        "training": {**kept, "seed": seed},
+        "engine": engine,
+    }
+    return from_tree(tree, Source("the options")).text
 
 
 def _given(context: typer.Context) -> dict[str, str]:

@@ -11,6 +11,9 @@ from bellwether import data
 from bellwether.cli.choices import Choice, choose, numbers
 from bellwether.core.dataset import Dataset
 from bellwether.core.interfaces import Participation
+from bellwether.experiments.config.describe import described
+from bellwether.experiments.config.source import Tree
+from bellwether.experiments.config.tree import NODES, PARTICIPATION
 from bellwether.federation import Federation, federate
 from bellwether.federation.participation import (
     Bernoulli,
@@ -214,6 +217,23 @@ class World:
             cohorts = [cohort for cohort in self.schedule.split(";") if cohort.strip()]
             given["schedule"] = [numbers(f"{ids},", "schedule", int) for ids in cohorts]
         return choose("participation", self.participation, PARTICIPATIONS, given)
+
+    @property
+    def tables(self) -> Tree:
+        """What it says, as the tables of an experiment's file."""
+        owned: Tree | None = None
+        if isinstance(self.owned, Other):
+            owned = {"kind": "other", "dataset": {"name": self.server_data}}
+            given = {"samples": self.owned.samples, "per_label": self.owned.per_label}
+            owned |= {name: value for name, value in given.items() if value is not None}
+        elif self.owned is not None:
+            owned = described(NODES[ServerData], self.owned)
+        federation = {"clients": self.clients, "partition": described(NODES[Partition], self.share)}
+        return {
+            "data": {"name": self.dataset},
+            "federation": federation | ({} if owned is None else {"server": owned}),
+            "participation": described(PARTICIPATION, self.coming),
+        }
 
     def federate(self, dataset: Dataset, seed: int) -> Federation:
         """The federation of one seed."""

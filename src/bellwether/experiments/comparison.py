@@ -1,6 +1,7 @@
 """Methods side by side: the same data, initial model, cohorts and mini-batches for each."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from bellwether.core.interfaces import Engine, Participation
 from bellwether.core.profile import Profile
 from bellwether.core.records import RoundRecord
 from bellwether.experiments.results import Comparison, Run, check_target
+from bellwether.experiments.run_directory import keeping
 from bellwether.experiments.training import Interrupted, check_method, train
 from bellwether.federation import Federation
 
@@ -42,6 +44,8 @@ class Plan:
     """Where clients run; the results do not depend on it."""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     """By the methods' names, where it is asked for: it is told where the time of all runs goes."""
+    file: Callable[[str, int], str] | None = None
+    """The complete experiment's file of a method and seed, which its folder keeps."""
 
     def __post_init__(self) -> None:
         check_target(self.target)
@@ -81,21 +85,26 @@ def _runs(
         federation = plan.federation(seed) if number else first
         for name, method in plan.methods.items():
             run_dir = folder and folder / name.lower().replace(" ", "-") / f"seed-{seed}"
+            going_on = bool(resume and run_dir and run_dir.exists())
+            kept: AbstractContextManager[None] = nullcontext()
+            if plan.file and run_dir and not going_on:
+                kept = keeping(plan.file(name, seed), run_dir)
             try:
-                result = train(
-                    method,
-                    federation,
-                    plan.model,
-                    plan.rounds,
-                    participation=plan.participation,
-                    seed=seed,
-                    on_round=partial(on_round, name, seed),
-                    run_dir=run_dir,
-                    resume=bool(resume and run_dir and run_dir.exists()),
-                    stop_on_divergence=plan.stop_on_divergence,
-                    engine=plan.engine,
-                    profile=plan.profiles.get(name),
-                )
+                with kept:
+                    result = train(
+                        method,
+                        federation,
+                        plan.model,
+                        plan.rounds,
+                        participation=plan.participation,
+                        seed=seed,
+                        on_round=partial(on_round, name, seed),
+                        run_dir=run_dir,
+                        resume=going_on,
+                        stop_on_divergence=plan.stop_on_divergence,
+                        engine=plan.engine,
+                        profile=plan.profiles.get(name),
+                    )
             except Interrupted as interrupt:
                 yield Run(name, seed, tuple(interrupt.result.history), complete=False)
                 return

@@ -1,18 +1,17 @@
 """Experiments that files describe: begun in a folder, gone on with, shown."""
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from bellwether.algorithms import find
 from bellwether.core.errors import InputError
-from bellwether.core.files import make_folder, write_atomically
+from bellwether.core.files import write_atomically
 from bellwether.core.interfaces import Engine
 from bellwether.core.records import RoundRecord
 from bellwether.experiments.config.config import Config, from_tree, load
 from bellwether.experiments.config.source import Source, put
 from bellwether.experiments.results import Comparison, Run
-from bellwether.experiments.run_directory import CONFIG, ENVIRONMENT
+from bellwether.experiments.run_directory import CONFIG, ENVIRONMENT, keeping
 from bellwether.experiments.training import Result, train
 
 OnRound = Callable[[RoundRecord], None]
@@ -22,7 +21,6 @@ def begin(
     config: Config, folder: Path, on_round: OnRound | None = None, engine: Engine | None = None
 ) -> Result:
     """Train as the file says in a folder of its own, which keeps the complete file."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; choose another folder")
     if folder.exists() and any(file.name != CONFIG for file in folder.iterdir()):
@@ -30,16 +28,8 @@ def begin(
             f"{folder} is not empty; go on with its run by: bellwether resume {folder},"
             " or choose another folder"
         )
-    make_folder(folder)
-    write_atomically(folder / CONFIG, config.text)
-    try:
+    with keeping(config.text, folder):
         return _train(config, folder, False, on_round, engine)
-    finally:
-        if not (folder / ENVIRONMENT).exists():  # nothing was done
-            with suppress(OSError):
-                (folder / CONFIG).unlink()
-                for path in missing:
-                    path.rmdir()
 
 
 def resume(

@@ -12,7 +12,7 @@ import json
 import platform
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -88,8 +88,14 @@ class RunDirectory:
         """Append one round to the metrics."""
         values = dataclasses.asdict(dataclasses.replace(record, model=None))
         del values["model"]
-        with self._metrics.open("a") as file:
-            file.write(json.dumps(values) + "\n")
+        try:
+            with self._metrics.open("a") as file:
+                file.write(json.dumps(values) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"cannot write {self._metrics}: {error.strerror or error}; make room and go on with"
+                f" the run by resume=True, or bellwether resume {self.path}"
+            ) from error
         self._changed.update(record.cohort)
 
     def save(self, progress: Progress) -> None:
@@ -170,3 +176,18 @@ def _whole_lines(metrics: Path) -> Iterator[str]:
     """Complete lines only: a crash may have cut the last one."""
     text = metrics.read_text()
     return (line for line in text.splitlines(keepends=True) if line.endswith("\n"))
+
+
+@contextmanager
+def keeping(text: str, folder: Path) -> Iterator[None]:
+    """Write the file of the experiment that begins in a folder; take it back where none did."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    write_atomically(folder / CONFIG, text)
+    try:
+        yield
+    finally:
+        if not (folder / ENVIRONMENT).exists():
+            with suppress(OSError):
+                (folder / CONFIG).unlink()
+                for path in missing:
+                    path.rmdir()
