@@ -19,6 +19,7 @@ from bellwether.experiments.config.meanings import MEANINGS
 from bellwether.experiments.config.schema import REQUIRED, Choice, Key, Node, Table
 from bellwether.experiments.config.source import Source
 from bellwether.experiments.config.write import toml
+from bellwether.experiments.study.questions import QUESTION
 from bellwether.models.catalogue import CATALOGUE as NETWORKS
 from experiment_files import EXPERIMENT, line_of, written
 
@@ -210,8 +211,6 @@ def test_what_depends_on_other_values_is_filled_in() -> None:
 
 
 def test_each_key_has_a_meaning_and_each_meaning_a_key() -> None:
-    from bellwether.experiments.study.questions import QUESTION
-
     used: set[str] = set()
 
     def look(node: Node) -> None:
@@ -373,5 +372,6 @@ def test_every_place_is_explained() -> None:
     assert lines["global_lr"].default == "1.0"
     assert explain("partition.dirichlet") == explain("federation.partition.dirichlet")
     assert [line.name for line in explain("training.rounds").lines] == ["rounds"]
+    assert "rise-time" in str(explain("question", {"question": QUESTION}))
     with pytest.raises(InputError, match="no 'algoritm' to explain; did you mean algorithm"):
         explain("algoritm")

@@ -17,6 +17,7 @@ from bellwether.core.interfaces import Engine
 from bellwether.experiments import perform
 from bellwether.experiments.config.config import Config, load
 from bellwether.experiments.config.explain import explain as explained
+from bellwether.experiments.study.questions import QUESTION
 from bellwether.experiments.training import Interrupted, Result
 from bellwether.report.progress import Progress
 
@@ -34,7 +35,7 @@ def explain(
     ] = "",
 ) -> None:
     """Every key that may stand at a place of the file: what it takes, its default, its meaning."""
-    told = explained(place)
+    told = explained(place, {"question": QUESTION})
     out.print(Text(told.title, "bold"))
     if told.about:
         out.print(Text(f"{told.about}\n"))

@@ -1,6 +1,7 @@
 """What may stand at a place of the file, for `bellwether config explain`."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,16 +33,18 @@ class Explanation:
     """Paths that can be asked for next."""
 
 
-def explain(path: str = "") -> Explanation:
+def explain(path: str = "", others: Mapping[str, Node] | None = None) -> Explanation:
     """The place that a path names: "training", "partition.dirichlet", "algorithm.fedclg-c.client".
 
-    A table within another may be named alone where that is clear: partition, compress_up.
+    A table within another may be named alone where that is clear: partition, compress_up. `others`
+    are tables of other files.
     """
-    node: Node | Key = ROOT
+    known = {**ROOT.tables, **(others or {})}
+    node: Node | Key = dataclasses.replace(ROOT, tables=known) if path else ROOT
     table: list[str] = []
     chosen = ""
     parts = [part for part in path.split(".") if part]
-    if parts and parts[0] not in ROOT.names:
+    if parts and parts[0] not in {*ROOT.keys, *known}:
         parts = [*_prefix(parts[0]), *parts]
     for number, part in enumerate(parts):
         before, node = node, _step(node, part, ".".join(parts[:number]))
