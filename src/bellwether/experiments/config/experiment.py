@@ -109,7 +109,7 @@ class Experiment:
         with _about("federation"):
             whole(clients, "clients", 1)
         with _about("training"):
-            for name in ("rounds", "seed", "eval_every", "checkpoint_every"):
+            for name in ("rounds", "seed", "eval_every", "diagnose_every", "checkpoint_every"):
                 whole(training[name], name, int(name == "checkpoint_every"))
         if self.algorithm.needs_server_data and self.federation["server"] is None:
             raise InputError(

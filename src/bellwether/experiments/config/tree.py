@@ -52,6 +52,8 @@ TRAINING = (
     "rounds",
     "seed",
     "eval_every",
+    "diagnose_every",
+    "diagnose_clients",
     "checkpoint_every",
     "stop_on_divergence",
     "statistics",
