@@ -51,6 +51,20 @@ checkpoint_every = 2
 workers = 1
 """
 
+STUDY = """\
+title = "two methods"
+base = "small.toml"
+
+[question]
+kind = "rounds-to-target"
+target = 0.3
+
+[axes]
+method = ["fedavg", { name = "fedclg-c", label = "ours" }]
+participation.clients = [2, 4]
+seeds = 2
+"""
+
 
 def line_of(text: str, words: str) -> int:
     """The number of the first line that begins with these words."""

@@ -89,7 +89,7 @@ def choose(
 def _final(records: Sequence[RoundRecord]) -> float:
     """The accuracy at the end, or less the loss; what diverged is the worst of all."""
     for record in reversed(records):
-        if record.metrics:
+        if "loss" in record.metrics:  # a round may have been diagnosed only
             value = record.metrics.get("accuracy", -record.metrics["loss"])
             return value if math.isfinite(value) else -math.inf
     return -math.inf
