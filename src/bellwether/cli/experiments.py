@@ -17,8 +17,9 @@ from bellwether.core.interfaces import Engine
 from bellwether.experiments import perform
 from bellwether.experiments.config.config import Config, load
 from bellwether.experiments.config.explain import explain as explained
+from bellwether.experiments.run import Result
 from bellwether.experiments.study.questions import QUESTION
-from bellwether.experiments.training import Interrupted, Result
+from bellwether.experiments.training import Interrupted
 from bellwether.report.progress import Progress
 
 Settings = Annotated[

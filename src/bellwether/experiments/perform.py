@@ -11,8 +11,9 @@ from bellwether.core.records import RoundRecord
 from bellwether.experiments.config.config import Config, from_tree, load
 from bellwether.experiments.config.source import Source, put
 from bellwether.experiments.results import Comparison, Run
+from bellwether.experiments.run import Result
 from bellwether.experiments.run_directory import CONFIG, ENVIRONMENT, keeping
-from bellwether.experiments.training import Result, train
+from bellwether.experiments.training import train
 
 OnRound = Callable[[RoundRecord], None]
 

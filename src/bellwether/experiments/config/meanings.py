@@ -80,6 +80,7 @@ MEANINGS = {
     "compress_down": "how vectors travel to the clients; without it, as they are",
     "statistics": "of batch-norm: the clients' mean, the server's, or local to each client",
     "eval_every": "measure each so many rounds, and after the last; 0 for never",
+    "overlap_evaluation": "evaluate in the workers while the next round goes on",
     "diagnose_every": "measure what theory speaks of in round 1 and each so many; 0 for never",
     "diagnose_clients": "over so many clients drawn for it; without it, over all",
     "checkpoint_every": "rounds between checkpoints",

@@ -52,6 +52,7 @@ TRAINING = (
     "rounds",
     "seed",
     "eval_every",
+    "overlap_evaluation",
     "diagnose_every",
     "diagnose_clients",
     "checkpoint_every",
