@@ -116,7 +116,11 @@ class Run:
         record = dataclasses.replace(record, metrics=self._found(evaluated) | record.metrics)
         self._open = None  # only now: Ctrl-C may have come while the evaluation was waited for
         if self._directory:
-            self._directory.add(record)
+            try:
+                self._directory.add(record)
+            except InputError:  # the disk is full: no checkpoint may be ahead of the metrics
+                self._open = record, evaluated
+                raise
         if self._history:  # keeping every model would cost rounds x d
             self._history[-1] = dataclasses.replace(self._history[-1], model=None)
         self._history.append(record)

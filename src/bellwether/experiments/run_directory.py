@@ -9,6 +9,7 @@ environment.json       what ran: method, seed, versions, a fingerprint of the da
 
 import dataclasses
 import json
+import os
 import platform
 import warnings
 from collections.abc import Iterator
@@ -88,10 +89,13 @@ class RunDirectory:
         """Append one round to the metrics."""
         values = dataclasses.asdict(dataclasses.replace(record, model=None))
         del values["model"]
+        size = self._metrics.stat().st_size if self._metrics.exists() else 0
         try:
             with self._metrics.open("a") as file:
                 file.write(json.dumps(values) + "\n")
         except OSError as error:
+            with suppress(OSError):  # no half of a line
+                os.truncate(self._metrics, size)
             raise InputError(
                 f"cannot write {self._metrics}: {error.strerror or error}; make room and go on with"
                 f" the run by resume=True, or bellwether resume {self.path}"
