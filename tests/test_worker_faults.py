@@ -181,7 +181,7 @@ def test_ctrl_c_ends_a_command_and_its_workers(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
         stdout, stderr = process.communicate(timeout=120)
         assert process.returncode == 130
-        assert stderr == ""
+        assert stderr == "Finishing the round; Ctrl-C again stops now.\n"
         assert "Stopped by Ctrl-C; what was done is kept." in stdout
         assert gone(process.pid)
     assert all(json.loads(line)["cohort"] for line in metrics.read_text().splitlines())
