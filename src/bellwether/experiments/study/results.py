@@ -1,6 +1,5 @@
 """What a study found: every run's numbers, and their mean and spread over the seeds."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,9 +7,9 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
-from bellwether.core.records import RoundRecord
 from bellwether.experiments.config.source import Tree
 from bellwether.experiments.results import Run
+from bellwether.experiments.run_directory import read_records
 from bellwether.experiments.study.axes import flat
 from bellwether.experiments.study.plan import Cell, Study, group_name
 from bellwether.experiments.study.questions import Question, accuracies
@@ -101,13 +100,8 @@ def collect(study: Study, cells: Sequence[Cell], root: Path, tuned: Mapping[str,
 
 
 def run_of(folder: Path, name: str, seed: int) -> Run:
-    """The rounds that a run wrote down; a line that a kill cut is none."""
-    try:
-        lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
-    except FileNotFoundError:
-        lines = []
-    values = [json.loads(line) for line in lines if line.endswith("\n")]
-    records = tuple(RoundRecord(**{**v, "cohort": tuple(v["cohort"])}) for v in values)
+    """The rounds that a run wrote down."""
+    records = tuple(read_records(folder / "metrics.jsonl"))
     return Run(name, seed, records, complete=outcome(folder) == DONE)
 
 
