@@ -73,6 +73,10 @@ def test_the_commands(
     assert code == 0, stderr
     assert " FedCLG-C " in stdout
     assert (tmp_path / "here" / "report.html").exists()
+    code, _, stderr = bellwether("report", "here", "--out", "page.html")
+    assert code == 0, stderr
+    assert "hidden = [16]" in (tmp_path / "page.html").read_text()
+    assert (tmp_path / "here" / "manifest-seed-0.json").exists()
     code, _, stderr = bellwether("resume", "here", "--rounds", "6", "-q")
     assert code == 0, stderr
     assert done(tmp_path / "here") == done(undisturbed)

@@ -97,6 +97,7 @@ def _performed(
         except Interrupted as interrupt:
             result, complete = interrupt.result, False
     if result.history:
+        perform.keep_manifest(described, folder)
         show(perform.comparison(described, result.history, complete), folder / "report.html")
     if not complete:
         out.print(f"Stopped by Ctrl-C; go on with: bellwether resume {folder}", soft_wrap=True,

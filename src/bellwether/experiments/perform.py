@@ -102,6 +102,13 @@ def comparison(config: Config, records: Iterable[RoundRecord], complete: bool) -
     )
 
 
+def keep_manifest(config: Config, folder: Path) -> None:
+    """Write who holds what beside the run, as comparisons do, for the report."""
+    manifest = config.experiment.federate().manifest
+    assert manifest is not None
+    manifest.save(folder / f"manifest-seed-{config.experiment.training['seed']}.json")
+
+
 def _train(
     config: Config,
     folder: Path,
