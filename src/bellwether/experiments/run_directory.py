@@ -36,8 +36,10 @@ CONFIG, ENVIRONMENT = "config.toml", "environment.json"
 class RunDirectory:
     """Where a run writes itself down, so that it can go on after any crash."""
 
-    def __init__(self, path: Path | str, identity: dict[str, Any]) -> None:
+    def __init__(self, path: Path | str, identity: dict[str, Any], data: str | None = None) -> None:
+        """identity: what must be the same for the run to go on; data: their fingerprint."""
         self.path = Path(path)
+        self._data = data
         self._identity = identity
         self._metrics = self.path / "metrics.jsonl"
         self._environment = self.path / ENVIRONMENT
@@ -73,7 +75,7 @@ class RunDirectory:
             "numpy": np.__version__,
             "machine": platform.platform(),
         }
-        environment = {"run": self._identity, "versions": versions}
+        environment = {"run": self._identity, "data": self._data, "versions": versions}
         write_atomically(self._environment, json.dumps(environment, indent=2))
         self._created = True
 
@@ -143,10 +145,11 @@ class RunDirectory:
                 f" {torch.__version__} the bits may differ from an undisturbed run's",
                 stacklevel=5,  # the call of `train`
             )
-        if "data" in ran and ran["data"] != self._identity.get("data"):
+        data = environment.get("data")
+        if data and data != self._data:
             raise InputError(
-                f"{self.path} was made with other data: their fingerprint was {ran['data'][:12]},"
-                f" now it is {str(self._identity.get('data'))[:12]}; bring them back, or choose"
+                f"{self.path} was made with other data: their fingerprint was {data[:12]},"
+                f" now it is {str(self._data)[:12]}; bring them back, or choose"
                 " another folder"
             )
         for name, value in json.loads(json.dumps(self._identity)).items():

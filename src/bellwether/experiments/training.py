@@ -143,8 +143,8 @@ def train(
         setting.engine.start(workplace)
         try:
             if run_dir is not None:
-                identity = _identity(setting, algorithm) | {"data": data}
-                run.write_to(held.enter_context(RunDirectory(run_dir, identity)), resume)
+                directory = RunDirectory(run_dir, _identity(setting, algorithm), data)
+                run.write_to(held.enter_context(directory), resume)
             if profile:
                 run.watch(profile)
             for number in range(run.progress.round + 1, rounds + 1):
