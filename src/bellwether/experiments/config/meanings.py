@@ -95,6 +95,7 @@ MEANINGS = {
     "Objective.kind": "auto: cross-entropy for labels, squared error for values",
     "l2": "adds l2/2 |x|^2 to the objective",
     # where clients run
+    "address": "of a Ray cluster; auto for the one that runs here; without it Ray starts here",
     "workers": "processes that run clients: a number, or auto; the results are the same",
     "batch_clients": "clients computed side by side: a number, or auto; last bits may differ",
     # a study

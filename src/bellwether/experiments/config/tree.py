@@ -9,7 +9,7 @@ from bellwether import algorithms
 from bellwether.compression import Half, Quantise, RandomK, TopK
 from bellwether.core.interfaces import Compressor
 from bellwether.core.sgd import SGD
-from bellwether.engines import Local
+from bellwether.engines import Local, Ray
 from bellwether.experiments.config.experiment import (
     DataSource,
     Experiment,
@@ -113,7 +113,9 @@ ALGORITHM = Choice(
     "name", {spelt(name): table(make, _SGD) for name, make in algorithms.CATALOGUE.items()}
 )
 MODEL = Choice("name", {name: network(entry.factory, name) for name, entry in CATALOGUE.items()})
-ENGINE = Choice("kind", {"local": table(Local, defaults={"workers": "auto"})}, usual="local")
+ENGINE = Choice(
+    "kind", {"local": table(Local, defaults={"workers": "auto"}), "ray": table(Ray)}, usual="local"
+)
 
 
 def _kept(made: Table, **keys: Key) -> Table:
