@@ -17,6 +17,7 @@ import ours
 import referee
 from bellwether import participation, train
 from bellwether.algorithms import CATALOGUE
+from bellwether.engines import Local
 from contenders import OURS
 from referee import Entry, Failed, Plan
 from workloads import WORKLOADS, Workload
@@ -69,7 +70,7 @@ def gradients(name: str, work: Workload) -> float:
         nn.Linear(1, 10),
         COUNTED_ROUNDS,
         participation=participation.Uniform(tiny.cohort),
-        engine=ours.engine(workers=1, batch_clients=1),
+        engine=Local(),
         loss=loss,
         eval_every=0,
         on_round=lambda _: counts.append(count),

@@ -16,6 +16,7 @@ import torch
 import networks
 import ours
 from bellwether import participation, train
+from bellwether.engines import Local
 from plain import Data, Trainer, rounds
 from workloads import WORKLOADS, Workload
 
@@ -46,7 +47,7 @@ def by_library(work: Workload) -> Callable[[], list[float]]:
             networks.make(work),
             ROUNDS,
             participation=participation.Uniform(work.cohort),
-            engine=ours.engine(workers=1),
+            engine=Local(),
             eval_every=0,
             device="cpu",
         )
