@@ -3,6 +3,8 @@
 On a CPU torch pools number by number, a third of a LeNet-5's step; this takes a third of that.
 """
 
+from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -13,19 +15,20 @@ class _Pool(torch.autograd.Function):
     """The larger of each pair of rows, then of columns; the slope goes to the first maximum."""
 
     @staticmethod
-    def forward(x: Tensor) -> Tensor:
+    def forward(x: Tensor) -> tuple[Tensor, Tensor]:
         rows = torch.maximum(x[..., 0::2, :], x[..., 1::2, :])
-        return torch.maximum(rows[..., 0::2], rows[..., 1::2])
+        return torch.maximum(rows[..., 0::2], rows[..., 1::2]), rows
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs, output[1])
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        upper, lower = x[..., 0::2, :], x[..., 1::2, :]
-        top, rows = upper >= lower, torch.maximum(upper, lower)
+    def backward(ctx: Any, slope: Tensor, _: None) -> Tensor:
+        x, rows = ctx.saved_tensors
+        top = x[..., 0::2, :] >= x[..., 1::2, :]
         left, right = rows[..., 0::2], rows[..., 1::2]
         # Of two equal maxima torch takes the one in the upper row, else the left one.
         tied = (left == right) & (top[..., 0::2] >= top[..., 1::2])
@@ -36,12 +39,12 @@ class _Pool(torch.autograd.Function):
         return of_x
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> tuple[Tensor, int]:
-        return _pool(x.movedim(in_dims[0], 0)), 0  # any axes may stand before the last two
+    def vmap(info: Any, in_dims: tuple[int], x: Tensor) -> tuple[Any, tuple[int, int]]:
+        return _Pool.apply(x.movedim(in_dims[0], 0)), (0, 0)  # type: ignore[no-untyped-call]
 
 
 def _pool(x: Tensor) -> Tensor:
-    pooled: Tensor = _Pool.apply(x)  # type: ignore[no-untyped-call]
+    pooled: Tensor = _Pool.apply(x)[0]  # type: ignore[no-untyped-call]
     return pooled
 
 
@@ -54,19 +57,44 @@ def _share(slope: Tensor, first: Tensor, one: Tensor, other: Tensor) -> None:
 class QuickMaxPool2d(nn.MaxPool2d):
     """`nn.MaxPool2d(2)` for training on a CPU; anything else goes torch's own way."""
 
+    rectified = False
+    """Whether a ReLU that stood before it is taken after it: the same numbers, of a quarter."""
+
     def forward(self, x: Tensor) -> Tensor:
         even = x.ndim >= 3 and x.shape[-1] % 2 == 0 == x.shape[-2] % 2
-        if not (even and x.is_floating_point() and x.device.type == "cpu"):
-            outputs: Tensor = super().forward(x)
-            return outputs
-        return _pool(x)
+        quick = even and x.is_floating_point() and x.device.type == "cpu"
+        pooled: Tensor = _pool(x) if quick else super().forward(x)
+        return torch.relu(pooled) if self.rectified else pooled
+
+
+class Passing(nn.ReLU):
+    """A ReLU that is taken after the pooling that follows it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
 
 
 def quicken(module: nn.Module) -> None:
-    """Let a private module pool quickly; its parameters and outputs stay as they are."""
+    """Let a private module pool quickly; its parameters and outputs stay as they are, to the bit.
+
+    A ReLU and a pooling in sequence change places: the maximum of what is rectified is the
+    rectified maximum, and where that is 0 no slope goes back either way.
+    """
+    places = Counter(id(part) for _, part in module.named_modules(remove_duplicate=False))
     for part in module.modules():
         if type(part) is nn.MaxPool2d and _is_plain(part):
             part.__class__ = QuickMaxPool2d
+    for parts in (list(part) for part in module.modules() if type(part) is nn.Sequential):
+        for relu, pool in pairwise(parts):
+            alone = places[id(relu)] == places[id(pool)] == 1 and not _hooked(relu)
+            if type(relu) is nn.ReLU and type(pool) is QuickMaxPool2d and alone:
+                relu.__class__, pool.rectified = Passing, True
+
+
+def _hooked(part: nn.Module) -> bool:
+    """Whether somebody looks at what goes through it."""
+    hooks = part._forward_hooks, part._forward_pre_hooks, part._backward_hooks
+    return any(hooks) or bool(part._backward_pre_hooks)
 
 
 def _is_plain(part: nn.MaxPool2d) -> bool:
