@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bellwether.core.pooling import Passing, QuickMaxPool2d, quicken
+from bellwether.core.pooling import QuickMaxPool2d, quicken
 
 
 def both(x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -57,28 +57,16 @@ def test_a_network_keeps_its_bits_and_only_plain_pools_are_replaced():
         assert torch.equal(mine.grad, other.grad)
 
 
-def test_a_relu_changes_places_with_the_pooling_after_it() -> None:
-    """Ties, negative windows and zeros included; shared or watched ones stay where they are."""
-    shared, watched = nn.ReLU(), nn.ReLU()
-    watched.register_forward_hook(lambda *_: None)
-    network = nn.Sequential(
-        nn.Conv2d(1, 3, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), shared, nn.MaxPool2d(2),
-        shared, nn.Sequential(watched, nn.MaxPool2d(2)), nn.Flatten(), nn.Linear(12, 2),
-    )  # fmt: skip
-    for inplace in (False, True):
-        network[1].inplace = inplace
-        quick = copy.deepcopy(network)
-        quicken(quick)
-        kinds = [type(part) for part in (quick[1], quick[3], quick[6][0])]
-        assert kinds == [Passing, nn.ReLU, nn.ReLU]
-        assert [quick[2].rectified, quick[4].rectified] == [True, False]
-        draw = torch.Generator().manual_seed(3)
-        x = torch.randint(-1, 2, (6, 1, 16, 16), generator=draw).float()
-        for net in (network, quick):
-            net.zero_grad()
-            net(x).square().sum().backward()
-        for mine, other in zip(quick.parameters(), network.parameters(), strict=True):
-            assert torch.equal(mine.grad, other.grad)  # type: ignore[arg-type]
+def test_a_network_that_looks_between_its_layers_sees_what_they_give() -> None:
+    """Nothing but the pooling is touched: somebody may tap a ReLU's output on its way."""
+    network = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2))
+    x = torch.randn(2, 1, 8, 8, generator=torch.Generator().manual_seed(4))
+    quick = copy.deepcopy(network)
+    quicken(quick)
+    mine = other = x
+    for layer, quick_layer in zip(network, quick, strict=True):
+        mine, other = layer(mine), quick_layer(other)
+        assert torch.equal(mine, other)
 
 
 def test_it_goes_through_vmap():

@@ -3,8 +3,6 @@
 On a CPU torch pools number by number, a third of a LeNet-5's step; this takes a third of that.
 """
 
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -57,44 +55,18 @@ def _share(slope: Tensor, first: Tensor, one: Tensor, other: Tensor) -> None:
 class QuickMaxPool2d(nn.MaxPool2d):
     """`nn.MaxPool2d(2)` for training on a CPU; anything else goes torch's own way."""
 
-    rectified = False
-    """Whether a ReLU that stood before it is taken after it: the same numbers, of a quarter."""
-
     def forward(self, x: Tensor) -> Tensor:
         even = x.ndim >= 3 and x.shape[-1] % 2 == 0 == x.shape[-2] % 2
         quick = even and x.is_floating_point() and x.device.type == "cpu"
         pooled: Tensor = _pool(x) if quick else super().forward(x)
-        return torch.relu(pooled) if self.rectified else pooled
-
-
-class Passing(nn.ReLU):
-    """A ReLU that is taken after the pooling that follows it."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x
+        return pooled
 
 
 def quicken(module: nn.Module) -> None:
-    """Let a private module pool quickly; its parameters and outputs stay as they are, to the bit.
-
-    A ReLU and a pooling in sequence change places: the maximum of what is rectified is the
-    rectified maximum, and where that is 0 no slope goes back either way.
-    """
-    places = Counter(id(part) for _, part in module.named_modules(remove_duplicate=False))
+    """Let a private module pool quickly; all its numbers stay as they are, to the bit."""
     for part in module.modules():
         if type(part) is nn.MaxPool2d and _is_plain(part):
             part.__class__ = QuickMaxPool2d
-    for parts in (list(part) for part in module.modules() if type(part) is nn.Sequential):
-        for relu, pool in pairwise(parts):
-            alone = places[id(relu)] == places[id(pool)] == 1 and not _hooked(relu)
-            if type(relu) is nn.ReLU and type(pool) is QuickMaxPool2d and alone:
-                relu.__class__, pool.rectified = Passing, True
-
-
-def _hooked(part: nn.Module) -> bool:
-    """Whether somebody looks at what goes through it."""
-    hooks = part._forward_hooks, part._forward_pre_hooks, part._backward_hooks
-    return any(hooks) or bool(part._backward_pre_hooks)
 
 
 def _is_plain(part: nn.MaxPool2d) -> bool:

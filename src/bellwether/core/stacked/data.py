@@ -46,11 +46,6 @@ class StackedBatch:
         counted = torch.arange(width, device=where) < counts.unsqueeze(1)
         return counted / torch.tensor(totals, device=where, dtype=dtype).unsqueeze(1)
 
-    def of(self, row: int) -> Samples:
-        """One client's samples, without padding."""
-        size = self.sizes[row]
-        return Samples(self.inputs[row, :size], self.targets[row, :size])
-
 
 class StackedData:
     """The samples of several clients, on the device that computes."""

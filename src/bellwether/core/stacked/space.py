@@ -20,7 +20,6 @@ class StackedSpace:
     """The rows of [m, d] tensors as so many copies of a module: `Workspace` for m clients."""
 
     def __init__(self, space: Workspace, clients: int) -> None:
-        self.clients = clients
         self.loss, self.l2 = space.loss, space.l2
         self.dtype, self.device = space.dtype, space.device
         self.size = space.size
